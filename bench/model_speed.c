@@ -84,7 +84,7 @@ static void count_bytes(bench *b)
     for (int32_t i = l->n_looked_up; i < l->n_matrices; i++) {
         const weight *m = &l->matrix[i];
         int64_t n_rows = m->form.n_rows;
-        if (!m->stays.in_pass)
+        if (!m->residency.in_pass)
             n_rows = n_rows / s->experts.router.n_experts * s->experts.router.n_used;
         double numbers = (double)n_rows * (double)m->form.k;
         b->report->token_bytes += (uint64_t)(n_rows * m->form.row_bytes);

@@ -85,11 +85,11 @@ char *new_file_partial(const char *path)
     return path_of_unfinished(path, ".partial");
 }
 
-static drey_status open_unfinished(new_file *f, const char *path, const char *ending, bool stays,
+static drey_status open_unfinished(new_file *f, const char *path, const char *ending, bool keeps,
                                    drey_error *err)
 {
     *f = (new_file){.fd = -1,
-                    .stays = stays,
+                    .keeps = keeps,
                     .path = real_path(path),
                     .partial = path_of_unfinished(path, ending)};
     if (!f->path || !f->partial) {
@@ -102,7 +102,7 @@ static drey_status open_unfinished(new_file *f, const char *path, const char *en
         return status;
     }
     int reason = open_locked(f);
-    if (reason == 0 && !stays && ftruncate(f->fd, 0) != 0)
+    if (reason == 0 && !keeps && ftruncate(f->fd, 0) != 0)
         reason = errno;
     if (reason == 0)
         return DREY_OK;
@@ -236,7 +236,7 @@ drey_status new_file_commit(new_file *f, drey_error *err)
 
 void new_file_discard(new_file *f)
 {
-    if (f->fd >= 0 && !f->stays)
+    if (f->fd >= 0 && !f->keeps)
         unlink(f->partial);
     forget(f);
 }

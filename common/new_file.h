@@ -11,7 +11,7 @@
 
 typedef struct new_file {
     int fd;           /* -1 when closed */
-    bool stays;       /* an unfinished file is kept, for new_file_resume */
+    bool keeps;       /* an unfinished file is kept, for new_file_resume */
     char *path;       /* the final path, with links followed */
     char *partial;    /* the present path */
     uint64_t begun;   /* writing to disk has been started for all before this, */
@@ -25,7 +25,7 @@ char *new_file_partial(const char *path);
  * not a file. */
 drey_status new_file_open(new_file *f, const char *path, drey_error *err);
 /* The same, but the unfinished file is NAME and `ending`, has what an earlier writer left there,
- * and stays when it is discarded. */
+ * and keeps when it is discarded. */
 drey_status new_file_resume(new_file *f, const char *path, const char *ending, drey_error *err);
 /* Free bytes of the file system for this user. */
 drey_status new_file_space(const new_file *f, uint64_t *free_bytes, drey_error *err);
@@ -40,7 +40,7 @@ drey_status new_file_write(new_file *f, uint64_t offset, const void *bytes, size
                            drey_error *err);
 /* Writes everything to the disk, including the name, and closes. Discards the file on failure. */
 drey_status new_file_commit(new_file *f, drey_error *err);
-/* Removes the .partial, unless it stays, and closes. Does nothing for a file that is committed or
+/* Removes the .partial, unless it keeps, and closes. Does nothing for a file that is committed or
  * was never open (all zero with fd -1). */
 void new_file_discard(new_file *f);
 

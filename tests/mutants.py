@@ -36,7 +36,7 @@ MUTANTS = [
     ("something leaves in exact", "src/session/exits/exit_watch.c", "s->state == SESSION_DECODE && has_room(s, 1) &&", "s->state == SESSION_DECODE && has_room(s, 1) && s->engine->config.exit != DREY_EXIT_EXACT &&", "^test_exits$"),
     ("paths leave in exact", "src/session/exits/exit_watch.c", "(group->n == 1 || has_part(s, DREY_PART_HYPER))", "(group->n == 1 || (has_part(s, DREY_PART_HYPER) && s->engine->config.exit != DREY_EXIT_EXACT))", "^test_hyper_tokens$"),
     ("paths leave", "src/session/exits/exit_watch.c", "(group->n == 1 || has_part(s, DREY_PART_HYPER))", "group->n == 1", "^test_hyper_tokens$"),
-    ("exact replaces what differs", "src/session/exits/exit_settle.c", "        *left = token;\n", "", "^test_exits$"),
+    ("exact replaces what differs", "src/session/exits/exit_finish.c", "        *left = token;\n", "", "^test_exits$"),
     ("exact hands out verified text alone", "src/session/turn.c", "stopped && observer->holds_back\n", "false && observer->holds_back\n", "^test_(exits|hyper_tokens)$"),
     # Drafting while weights load.
     ("nodes are drafted while a pass waits", "src/session/overlap.c", "return s->state == SESSION_DECODE && s->drafter->class->steps &&", "return false && s->drafter->class->steps &&", "^test_overlap$"),
@@ -55,7 +55,7 @@ MUTANTS = [
     ("a damaged session is refused", "src/store/session_file.c", "h->n_bytes != sizeof *h || h->hash != header_hash(h) ||", "h->n_bytes != sizeof *h ||", "^test_session_file$|^fuzz_session_replay$"),
     ("a timeline keeps the common beginning alone", "src/session/timeline.c", "while (same < most && s->timeline[same] == ids[same])", "while (same < most)", "^test_(sessions|session_file|engine)$"),
     # Units and devices.
-    ("others take over what a failed device had", "src/unit/units.c", "us->unit[us->slot[from].unit].failed)\n        return left;", "us->unit[us->slot[from].unit].failed)\n        return 0;", "^test_(units|opencl)$"),
+    ("others take over what a failed device had", "src/unit/units.c", "us->unit[us->worker[from].unit].failed)\n        return left;", "us->unit[us->worker[from].unit].failed)\n        return 0;", "^test_(units|opencl)$"),
     ("a failed device's groups may be taken", "src/unit/units.c", " || us->unit[of].failed;", ";", "^test_(units|opencl)$"),
     # The server.
     ("without the key there is no answer", "serve/net/access.c", "if (needs_key && !access_shows_key(rules, h))", "if (false && needs_key)", "^serve(_bad)?$"),

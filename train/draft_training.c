@@ -27,7 +27,7 @@ enum {
     USUAL_EPOCHS = 2,
     LEAST_POSITIONS = 1000 /* the least that a budget has to allow */
 };
-static const float usual_temperature = 0.3f;
+static const float default_temperature = 0.3f;
 static const int64_t save_every_ns = INT64_C(60000000000);
 #define MOST_POSITIONS (INT64_C(1) << 40)
 
@@ -64,10 +64,10 @@ static drey_status check_place(const draft_training *t, drey_error *err)
     return DREY_OK;
 }
 
-static drey_status settle_paths(draft_training *t, drey_error *err)
+static drey_status resolve_paths(draft_training *t, drey_error *err)
 {
     t->output = t->o->output ? strdup(t->o->output)
-                             : path_with(gguf_part_path(t->target->file, 0), t->kind->ending);
+                             : path_with(gguf_shard_path(t->target->file, 0), t->kind->ending);
     t->texts = t->output ? path_with(t->output, ".texts") : NULL;
     t->checkpoint = t->output ? path_with(t->output, ".checkpoint") : NULL;
     if (!t->texts || !t->checkpoint)
@@ -76,11 +76,11 @@ static drey_status settle_paths(draft_training *t, drey_error *err)
     return new_file_check(t->checkpoint, err);
 }
 
-static drey_status settle(draft_training *t, drey_error *err)
+static drey_status resolve_options(draft_training *t, drey_error *err)
 {
     const drey_train_draft_options *o = t->o;
     t->target = o->engine->target;
-    TRY(settle_paths(t, err));
+    TRY(resolve_paths(t, err));
     t->n_ids = o->n_ids ? o->n_ids : min_i32(USUAL_IDS, t->target->shape.n_vocab);
     t->n_positions = o->n_positions ? o->n_positions : USUAL_POSITIONS;
     t->n_epochs = o->n_epochs ? o->n_epochs : USUAL_EPOCHS;
@@ -92,7 +92,7 @@ static drey_status settle(draft_training *t, drey_error *err)
     if (!t->kernels)
         FAIL(err, DREY_ERR_UNSUPPORTED, "the CPU tier \"%s\" does not run on this machine",
              o->engine->cpu_tier);
-    TRY(t->kind->settle(t, err));
+    TRY(t->kind->resolve_options(t, err));
     return model_identity(t->target->file, &t->identity, err);
 }
 
@@ -154,7 +154,7 @@ static drey_status write_texts(draft_training *t, drey_error *err)
     const drey_train_draft_options *o = t->o;
     drey_engine_options engine = *o->engine;
     engine.memory_bytes = t->budget_bytes;
-    float temperature = o->temperature > 0 ? o->temperature : usual_temperature;
+    float temperature = o->temperature > 0 ? o->temperature : default_temperature;
     const self_texts_job job = {.engine = &engine,
                                 .path = t->texts,
                                 .n_positions = t->n_positions,
@@ -265,7 +265,7 @@ static drey_status run_steps(draft_training *t, drey_error *err)
 static drey_status train(draft_training *t, drey_error *err)
 {
     int64_t start = clock_ns();
-    TRY(settle(t, err));
+    TRY(resolve_options(t, err));
     TRY(check_memory(t, err));
     TRY(write_texts(t, err));
     int64_t written = clock_ns();

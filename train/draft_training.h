@@ -37,7 +37,7 @@ typedef struct draft_training_kind {
     int32_t steps_between; /* looks at the clock */
     bool (*may_replace)(const char *path);
     /* After the options, before texts are written: what the kind itself needs. */
-    drey_status (*settle)(draft_training *t, drey_error *err);
+    drey_status (*resolve_options)(draft_training *t, drey_error *err);
     /* Bytes of the arena, besides texts and rows of the head: with n positions and so many rows. */
     size_t (*bytes)(const draft_training *t, int64_t n, int32_t n_rows);
     /* Bytes of memory while the file is written. */

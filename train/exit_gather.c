@@ -48,7 +48,7 @@ typedef struct written {
     int32_t at; /* index of the first row's position among the samples */
 } written;
 
-static drey_status check_go_on(const exit_gatherer *g, drey_error *err)
+static drey_status check_cancelled(const exit_gatherer *g, drey_error *err)
 {
     if (g->go_on && !g->go_on(g->user))
         FAIL(err, DREY_ERR_CANCELLED, "interrupted; nothing was written");
@@ -78,7 +78,7 @@ static drey_status write_text(exit_gatherer *g, const drey_train_prompt *prompt,
     o.on_token = on_token;
     o.user = g;
     TRY(drey_session_generate(g->session, prompt->ids, prompt->n_ids, &o, NULL, err));
-    return check_go_on(g, err);
+    return check_cancelled(g, err);
 }
 
 /* ---- The model's choices, and its drafter's ---- */
@@ -138,7 +138,7 @@ static drey_status choose_chunk(exit_gatherer *g, const written *t, int32_t from
     computed_row done[EXIT_LOOK_ROWS];
     pass_group group = chunk_of(g->session, t, from, n, HEAD_ALL);
     probe_offer_taps(g->session, &group);
-    TRY(check_go_on(g, err));
+    TRY(check_cancelled(g, err));
     TRY(pass_run(target, &group, 1, err));
     for (int32_t i = 0; i < n; i++) {
         computed_row *r = &done[i];
@@ -211,15 +211,15 @@ static drey_status look_at_chunk(exit_gatherer *g, const written *t, int32_t fro
     const exit_samples *samples = g->samples;
     pass_group group = chunk_of(g->session, t, from, n, HEAD_NONE);
     model_pass p;
-    pass_state state = PASS_GOES_ON;
-    TRY(check_go_on(g, err));
+    pass_state state = PASS_CONTINUES;
+    TRY(check_cancelled(g, err));
     TRY(pass_begin(&p, probe_target(g->session), &group, 1, err));
     while (state != PASS_DONE) {
         TRY(pass_step(&p, 0, &state, err));
         if (state == PASS_STARVED)
             pass_wait(&p);
         int32_t layer = pass_layers_done(&p);
-        if (state == PASS_GOES_ON && pass_at_layer(&p) && layer >= samples->first &&
+        if (state == PASS_CONTINUES && pass_at_layer(&p) && layer >= samples->first &&
             layer < samples->n_layers)
             look(g, &p, t, from, n);
     }

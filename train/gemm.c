@@ -16,7 +16,7 @@ enum {
     TILE_ROWS = 6,
     TILE_COLUMNS = 32,
     DEPTH = 384,
-    PANELS_A_CLAIM = 1 /* panels of B that a thread takes at once */
+    CLAIM_PANELS = 1 /* panels of B that a thread takes at once */
 };
 
 /* ---- A tile ---- */
@@ -163,7 +163,7 @@ static void multiply(void *arg, int32_t thread, int32_t n_threads)
     int64_t n_panels = ceil_div_i64(j->n, TILE_COLUMNS), panel;
     (void)thread;
     (void)n_threads;
-    while ((panel = atomic_fetch_add(&j->next, PANELS_A_CLAIM)) < n_panels) {
+    while ((panel = atomic_fetch_add(&j->next, CLAIM_PANELS)) < n_panels) {
         int64_t column = panel * TILE_COLUMNS, width = min_i64(TILE_COLUMNS, j->n - column);
         for (int64_t row = 0; row < j->m && !j->add; row++)
             memset(j->c + row * j->ldc + column, 0, (size_t)width * sizeof *j->c);

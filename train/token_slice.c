@@ -76,7 +76,7 @@ static drey_status read_places(const weight *matrix, const token_slice *s,
 {
     enum { AT_ONCE = 4 * GROUP_ROWS };
     const int64_t k = matrix->form.k;
-    const size_t group_bytes = matrix->stays.group_bytes;
+    const size_t group_bytes = matrix->residency.group_bytes;
     uint8_t *packed = malloc((size_t)gathered_groups(min_i32(to - from, AT_ONCE)) * group_bytes);
     float *row = malloc((size_t)k * sizeof *row);
     drey_status status =
@@ -98,7 +98,7 @@ static drey_status read_places(const weight *matrix, const token_slice *s,
 drey_status token_slice_read(const token_slice *s, const gguf *g, const gguf_tensor *tensor,
                              const kernel_table *kernels, uint16_t *out, drey_error *err)
 {
-    const char *path = gguf_part_path(g, tensor->part);
+    const char *path = gguf_shard_path(g, tensor->part);
     weight matrix;
     file f;
     TRY(weight_describe(&matrix, tensor, kernels, err));

@@ -47,7 +47,7 @@ static bool may_replace(const char *path)
     return own;
 }
 
-static drey_status settle(draft_training *t, drey_error *err)
+static drey_status resolve_options(draft_training *t, drey_error *err)
 {
     const model_shape *s = &t->target->shape;
     if (s->arch->layer_norm || s->taps.n)
@@ -117,7 +117,7 @@ static drey_status read_final_norm(const eagle_run *t, drey_error *err)
     if (!tensor || tensor->type != TYPE_F32 || tensor->dims[0] != d || tensor->dims[1] != 1)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "the model's output_norm.weight is not of type F32; convert it again");
-    const char *path = gguf_part_path(g, tensor->part);
+    const char *path = gguf_shard_path(g, tensor->part);
     file f;
     TRY(file_open(&f, path, false, err));
     drey_status status =
@@ -204,7 +204,7 @@ static uint64_t head_row_bytes(const gguf_tensor *head)
 static drey_status copy_head(const eagle_run *t, uint8_t *out, drey_error *err)
 {
     const gguf_tensor *head = model_head_tensor(t->base.target->file);
-    const char *path = gguf_part_path(t->base.target->file, head->part);
+    const char *path = gguf_shard_path(t->base.target->file, head->part);
     uint64_t n = head_row_bytes(head);
     file f;
     TRY(file_open(&f, path, false, err));
@@ -335,7 +335,7 @@ static const draft_training_kind layer = {.ending = ".eagle.gguf",
                                           .rate = 0.001f,
                                           .steps_between = 10,
                                           .may_replace = may_replace,
-                                          .settle = settle,
+                                          .resolve_options = resolve_options,
                                           .bytes = bytes,
                                           .file_bytes = file_bytes,
                                           .open = open_trainer,

@@ -86,7 +86,7 @@ static void report_progress(trainer *t)
                        (uint64_t)t->n_all);
 }
 
-static bool may_go_on(void *user)
+static bool may_continue(void *user)
 {
     const trainer *t = user;
     return !t->o->go_on || t->o->go_on(t->o->user);
@@ -105,7 +105,7 @@ static bool fit_progress(void *user, double part)
     double all = (t->n_fitted + part) / t->n_fits;
     t->n_done = t->n_text + (int64_t)(all * (double)(t->n_all - t->n_text));
     report_progress(t);
-    return may_go_on(t);
+    return may_continue(t);
 }
 
 /* ---- Gathering ---- */
@@ -121,7 +121,7 @@ static drey_status gather_all(trainer *t, drey_engine *e, drey_error *err)
 {
     const drey_train_exit_options *o = t->o;
     exit_gatherer g = {
-        .samples = &t->samples, .go_on = may_go_on, .progress = text_progress, .user = t};
+        .samples = &t->samples, .go_on = may_continue, .progress = text_progress, .user = t};
     drey_status status = drey_session_open(&g.session, e, err);
     for (int32_t i = 0; i < o->n_prompts && status == DREY_OK; i++) {
         t->prompt_end = 2 * (int64_t)t->n_predict * (i + 1);
@@ -188,7 +188,7 @@ static drey_status fit(trainer *t, exit_predictors *p, drey_exit_source source, 
         const drey_model *draft = t->o->engine->draft;
         snprintf(p->drafter, sizeof p->drafter, "%s", draft->name);
         snprintf(p->drafter_file, sizeof p->drafter_file, "%s",
-                 path_name(gguf_part_path(draft->file, 0)));
+                 path_name(gguf_shard_path(draft->file, 0)));
         TRY(model_identity(draft->file, &p->drafter_identity, err));
     }
     TRY(exit_take(p, training.numbers, err));
@@ -424,7 +424,7 @@ drey_status drey_train_exit(const drey_train_exit_options *options, drey_train_e
     t.n_text = 2 * (int64_t)t.n_predict * options->n_prompts;
     t.n_all = t.n_text + t.n_text / FIT_SHARE;
     char *path = options->output ? strdup(options->output)
-                                 : path_with(gguf_part_path(options->engine->target->file, 0),
+                                 : path_with(gguf_shard_path(options->engine->target->file, 0),
                                              EXIT_FILE_ENDING);
     float_mode caller = float_mode_enter();
     drey_status status = path ? train(&t, path, err)

@@ -31,7 +31,7 @@ static bool may_replace(const char *path)
     return stat(path, &about) != 0 || about.st_size == 0 || drey_is_heads_file(path);
 }
 
-static drey_status settle(draft_training *t, drey_error *err)
+static drey_status resolve_options(draft_training *t, drey_error *err)
 {
     const drey_train_draft_options *o = t->o;
     if (o->n_heads < 0 || o->n_heads > MEDUSA_MAX_HEADS)
@@ -178,7 +178,7 @@ static const draft_training_kind heads = {.ending = MEDUSA_FILE_ENDING,
                                           .rate = 0.002f,
                                           .steps_between = 20,
                                           .may_replace = may_replace,
-                                          .settle = settle,
+                                          .resolve_options = resolve_options,
                                           .bytes = bytes,
                                           .file_bytes = file_bytes,
                                           .open = open_trainer,

@@ -99,7 +99,7 @@ static way *add_way(ways *all, drey_drafter which)
 static void add_siblings(ways *all, const drey_model *target)
 {
     siblings others = {.n = 0};
-    look_around(gguf_part_path(target->file, 0), gguf_file_bytes(target->file) / 2, &others);
+    look_around(gguf_shard_path(target->file, 0), gguf_file_bytes(target->file) / 2, &others);
     for (int i = 0; i < others.n; i++) {
         drey_model *draft = NULL;
         if (drey_model_open(&draft, others.found[i].path, NULL) == DREY_OK)
@@ -345,7 +345,7 @@ static void say_why(drey_draft_choice *choice, const prospect *p, const ways *al
     say_speeds(speeds, sizeof speeds, p, all, taken);
     if (taken->draft)
         snprintf(choice->why, sizeof choice->why, "%.200s, which is next to the target%s",
-                 path_name(gguf_part_path(taken->draft->file, 0)), speeds);
+                 path_name(gguf_shard_path(taken->draft->file, 0)), speeds);
     else
         snprintf(choice->why, sizeof choice->why, "%s%s", drey_drafter_name(taken->drafter),
                  speeds);

@@ -31,12 +31,12 @@ typedef struct subject { /* file that is read: a model, or a sidecar */
 
 static int32_t n_parts_of(const subject *s)
 {
-    return s->model ? gguf_n_parts(s->model) : 1;
+    return s->model ? gguf_n_shards(s->model) : 1;
 }
 
 static const char *path_of(const subject *s, int32_t part)
 {
-    return s->model ? gguf_part_path(s->model, part) : s->path;
+    return s->model ? gguf_shard_path(s->model, part) : s->path;
 }
 
 static span tensors_of(const subject *of, int32_t part)

@@ -22,7 +22,7 @@
 #include "tune/cache_file.h"
 #include "tune/measured.h"
 
-static const double usual_s = 24 * 3600, busy_s = 600;
+static const double kept_s = 24 * 3600, busy_s = 600;
 
 /* ---- Files ---- */
 
@@ -58,7 +58,7 @@ static const cache_kind kind = {.format = "drey speeds 1", .take = take};
 /* Device numbers are given again after a restart, which the file system's own number survives. */
 static bool name_disk(char out[CACHE_NAME_BYTES], const drey_engine *e)
 {
-    const char *path = gguf_part_path(e->config.target->file, 0);
+    const char *path = gguf_shard_path(e->config.target->file, 0);
     struct stat at;
     struct statvfs system;
     if (stat(path, &at) != 0 || statvfs(path, &system) != 0)
@@ -82,7 +82,7 @@ static bool load(const drey_engine *e, const char *folder, const char *name, kep
 {
     double now = (double)time(NULL);
     return cache_read(folder, name, &kind, e->config.units.tier, k, NULL) == DREY_OK &&
-           now < k->until && now >= k->until - usual_s;
+           now < k->until && now >= k->until - kept_s;
 }
 
 /* Returns whether anything was 0 and is known now. */
@@ -140,7 +140,7 @@ static void keep(const drey_engine *e, const char *folder, const char *name, dre
 {
     json_buffer b;
     kept_speeds old;
-    double until = (double)time(NULL) + (measured.measured_busy ? busy_s : usual_s);
+    double until = (double)time(NULL) + (measured.measured_busy ? busy_s : kept_s);
     if (!folder)
         return;
     if (load(e, folder, name, &old) && fill(&measured, &old.speeds))

@@ -150,7 +150,7 @@ static drey_status take_memory(measuring *m, const model_shape *s, drey_error *e
 
 /* ---- Passes ---- */
 
-static bool may_go_on(const measuring *m)
+static bool may_continue(const measuring *m)
 {
     return !m->o->go_on || m->o->go_on(m->o->user);
 }
@@ -160,7 +160,7 @@ static void see(void *user, const weight *matrix, int32_t expert, const float *r
                 int32_t n)
 {
     measuring *m = user;
-    if (!may_go_on(m))
+    if (!may_continue(m))
         drey_session_cancel(m->session);
     for (int32_t i = 0; i < m->n; i++) {
         const int32_t at = (m->next + i) % m->n;
@@ -187,7 +187,7 @@ static drey_status check_sums(const measuring *m, drey_error *err)
             FAIL(err, DREY_ERR_FORMAT,
                  "%s: what tensor %s is multiplied with is not finite: the file is damaged, fetch "
                  "it again",
-                 SHOWN_PATH(gguf_part_path(m->file, 0)), m->input[i].names[0]);
+                 SHOWN_PATH(gguf_shard_path(m->file, 0)), m->input[i].names[0]);
     return DREY_OK;
 }
 
@@ -215,7 +215,7 @@ static drey_status read_text(measuring *m, drey_error *err)
     target->inputs = &inputs;
     float_mode caller = float_mode_enter();
     while (status == DREY_OK && m->n_done < m->o->n_ids)
-        status = may_go_on(m) ? read_window(m, err) : DREY_ERR_CANCELLED;
+        status = may_continue(m) ? read_window(m, err) : DREY_ERR_CANCELLED;
     float_mode_leave(caller);
     target->inputs = NULL;
     return status;

@@ -21,7 +21,7 @@ static const uint64_t small_target = 64 << 20; /* see DREY_MEASURE_MISSING */
 static const uint64_t least_read = 32 << 20;   /* for a speed that is worth keeping */
 
 /* The tensor type of most of the target's bytes. */
-static int usual_type(const model_layout *l)
+static int common_type(const model_layout *l)
 {
     uint64_t bytes[TYPE_LIMIT] = {0};
     int most = 0;
@@ -46,7 +46,7 @@ static size_t block_for(const drey_plan *t)
 
 static const char *subject_of(const drey_engine *e)
 {
-    return e->sidecar.path ? e->sidecar.path : gguf_part_path(e->config.target->file, 0);
+    return e->sidecar.path ? e->sidecar.path : gguf_shard_path(e->config.target->file, 0);
 }
 
 /* Returns whether most of a file are holes, as of a download that has only begun: they come
@@ -105,7 +105,7 @@ static void run_kernels(const drey_engine *e, pool *p, arena *block, size_t n_by
                         drey_speeds *s)
 {
     const drey_plan *t = &e->plan.report;
-    int type = usual_type(&e->target.layout);
+    int type = common_type(&e->target.layout);
     if (s->memory_bytes_per_s <= 0) {
         memset(block->base, 1, n_bytes);
         s->memory_bytes_per_s = limits_stream(p, e->kernels, type, block->base, n_bytes, rest);
@@ -121,7 +121,7 @@ static void run_kernels(const drey_engine *e, pool *p, arena *block, size_t n_by
 static drey_status measure_computing(const drey_engine *e, drey_speeds *s, drey_error *err)
 {
     const drey_plan *t = &e->plan.report;
-    int type = usual_type(&e->target.layout);
+    int type = common_type(&e->target.layout);
     size_t group = e->kernels->matmul[type].group_bytes(LIMITS_DOT_K);
     size_t dot = limits_dot_bytes(e->kernels, type, t->tree_rows, t->n_threads);
     size_t room = block_for(t), n_bytes = max_size(room > dot ? room - dot : 0, group);
@@ -155,7 +155,7 @@ static drey_status find_computing(const drey_engine *e, const char *folder, drey
         measured.one_ops_per_s = s->one_ops_per_s;
     if (given.tree_ops_per_s <= 0)
         measured.tree_ops_per_s = s->tree_ops_per_s;
-    kept_speeds_keep_computing(e, usual_type(&e->target.layout), folder, &measured);
+    kept_speeds_keep_computing(e, common_type(&e->target.layout), folder, &measured);
     return DREY_OK;
 }
 
@@ -202,7 +202,7 @@ drey_status drey_planner_speeds(drey_planner *planner, drey_measure how, const c
                                 drey_speeds *speeds, drey_error *err)
 {
     const drey_engine *e = &planner->engine;
-    const int type = usual_type(&e->target.layout);
+    const int type = common_type(&e->target.layout);
     if (how == DREY_MEASURE_NOTHING)
         return DREY_OK;
     if (how != DREY_MEASURE_NOW)

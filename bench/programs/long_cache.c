@@ -52,7 +52,7 @@ int main(int argc, char **argv)
     time_pass(s, 1); /* brings the weights */
     MUST(cache_make_up, &s->target_cache, n);
     printf("%d positions, a window of %d, %d in the file, %.0f MB written\n", n,
-           s->engine->plan.window, kv_of(&s->target_cache)->n_away,
+           s->engine->plan.window, kv_of(&s->target_cache)->n_disk,
            (double)s->engine->target.kv_file.written_bytes * 1e-6);
     for (int i = 0; i < 6; i++)
         time_pass(s, i == 3 || i == 5 ? MOST_ROWS : 1);

@@ -34,12 +34,13 @@ enum {
     USUAL_CONTEXT = 4096, /* positions, where the model was made for as many */
     USUAL_ANSWER = 512,   /* tokens: with room for fewer a context is nearly full */
     HELD_BYTES = 1 << 20,
-    HELD_BYTES_A_TOKEN = 128, /* some four bytes of text; rendering touches 25 times as many */
+    HELD_BYTES_PER_TOKEN = 128, /* some four bytes of text; rendering touches 25 times as many */
     /* bytes for each byte of one long message: its copies and its ids, measured 7 */
-    HELD_BYTES_A_BYTE = 8,
-    HELD_BYTES_A_TYPED_BYTE = 32, /* the line editor's 27 as well */
-    HELD_BYTES_A_NOTE_BYTE =
-        28 /* bytes for each byte of a saved conversation that is parsed: measured 9 of messages and 26 of a list of numbers, which a damaged one may be */
+    HELD_BYTES_PER_BYTE = 8,
+    HELD_BYTES_PER_TYPED_BYTE = 32, /* the line editor's 27 as well */
+    HELD_BYTES_PER_NOTE_BYTE =
+        28 /* for each byte of a saved conversation that is parsed: measured 9 of messages and 26
+              of a list of numbers, which a damaged one may be */
 };
 
 typedef struct chat {
@@ -123,8 +124,8 @@ static void choose_lengths(chat *c)
 static void choose_limit(chat *c)
 {
     input_limit limit;
-    limit.n_bytes =
-        c->models.held_bytes / (asker_at_terminal() ? HELD_BYTES_A_TYPED_BYTE : HELD_BYTES_A_BYTE);
+    limit.n_bytes = c->models.held_bytes /
+                    (asker_at_terminal() ? HELD_BYTES_PER_TYPED_BYTE : HELD_BYTES_PER_BYTE);
     snprintf(limit.reason, sizeof limit.reason,
              "a context of %d tokens has no memory for it; give a shorter one or raise -c",
              c->n_context);
@@ -161,7 +162,7 @@ static drey_status begin(chat *c, drey_error *err)
     TRY(check_template(c, err));
     choose_lengths(c);
     /* The conversation's text and ids, and what rendering takes of it: measured, with some room. */
-    c->models.held_bytes = HELD_BYTES + (uint64_t)c->n_context * HELD_BYTES_A_TOKEN;
+    c->models.held_bytes = HELD_BYTES + (uint64_t)c->n_context * HELD_BYTES_PER_TOKEN;
     choose_limit(c);
     return open_session(c, err);
 }
@@ -425,7 +426,7 @@ static drey_status do_load(chat *c, const char *rest, drey_error *err)
     drey_saved_session saved = {0};
     if (!*rest)
         FAIL(err, DREY_ERR_USAGE, "/load wants a file that /save wrote");
-    uint64_t most = c->models.held_bytes / HELD_BYTES_A_NOTE_BYTE;
+    uint64_t most = c->models.held_bytes / HELD_BYTES_PER_NOTE_BYTE;
     char size[16];
     talk loaded = {0};
     drey_status status = drey_saved_session_read(rest, (size_t)most, &saved, err);

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-static const int32_t usual_context = 1024;
+static const int32_t default_context = 1024;
 static const uint64_t more_bytes = 256 << 20;
 
 static void show_tensor(void *user, const char *tensor, uint64_t bytes, drey_residency where)
@@ -195,7 +195,7 @@ static drey_status plan_all(const cli_settings *s, models *m, prospect *p, drey_
 {
     TRY(json_check_path(s->json, err));
     TRY(models_open(m, s, err));
-    int32_t n_context = models_context(m, s, usual_context);
+    int32_t n_context = models_context(m, s, default_context);
     drey_engine_options options;
     progress_wait(&p->bar, "measuring this machine");
     TRY(models_choose(m, s, n_context, &options, err));

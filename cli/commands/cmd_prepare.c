@@ -100,7 +100,7 @@ static drey_status prepare(preparing *p, drey_error *err)
     options.planes = s->prepare.planes;
     options.announce = announce;
     options.progress = on_progress;
-    options.go_on = signals_go_on;
+    options.go_on = signals_may_continue;
     options.user = p;
     signals_note();
     double begun_s = progress_clock_s();

@@ -131,8 +131,8 @@ static drey_status write_statistics(const run *r, const drey_statistics *statist
 }
 
 /* Adds what this side knows about the text's end to the library's status. */
-static drey_status settle(const run *r, drey_status status, drey_statistics *statistics,
-                          drey_error *err)
+static drey_status final_status(const run *r, drey_status status, drey_statistics *statistics,
+                                drey_error *err)
 {
     if (r->out.error && r->out.error != EINTR) {
         statistics->finish = DREY_FINISH_ERROR;
@@ -237,7 +237,7 @@ static drey_status generate(run *r, drey_error *err)
     if (status != DREY_OK && status != DREY_ERR_CANCELLED)
         statistics.finish = DREY_FINISH_ERROR;
     progress_clear(&r->progress);
-    status = settle(r, status, &statistics, err);
+    status = final_status(r, status, &statistics, err);
     if (signals_wait_writable(STDERR_FILENO)) { /* one pipe may be blocked for both */
         end_line(r);
         if (!s->quiet)

@@ -97,7 +97,7 @@ static drey_train_draft_options options_of(training *t, const drey_engine_option
     o.seed = s->sampling.seed;
     o.output = t->output;
     o.progress = progress_report;
-    o.go_on = signals_go_on;
+    o.go_on = signals_may_continue;
     o.user = &t->progress;
     return o;
 }

@@ -118,7 +118,7 @@ static drey_status train(training *t, void *report, drey_error *err)
     o.seed = s->sampling.seed;
     o.output = t->output;
     o.progress = progress_report;
-    o.go_on = signals_go_on;
+    o.go_on = signals_may_continue;
     o.user = &t->progress;
     return drey_train_exit(&o, report, err);
 }

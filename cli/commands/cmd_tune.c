@@ -48,13 +48,13 @@ static double gain_of(const machine *m, const char *choice, const char *usual, c
     int n = 0;
     for (int32_t i = 0; i < m->n; i++) {
         const drey_tune_report *r = &m->report[i];
-        double usual_speed = 0, best_speed = 0;
+        double default_speed = 0, best_speed = 0;
         for (int32_t k = 0; k < r->n_ways; k++) {
-            usual_speed = strcmp(r->way[k], usual) == 0 ? r->bytes_per_s[k] : usual_speed;
+            default_speed = strcmp(r->way[k], usual) == 0 ? r->bytes_per_s[k] : default_speed;
             best_speed = strcmp(r->way[k], best) == 0 ? r->bytes_per_s[k] : best_speed;
         }
-        if (strcmp(r->choice, choice) == 0 && usual_speed > 0 && best_speed > 0) {
-            product *= best_speed / usual_speed;
+        if (strcmp(r->choice, choice) == 0 && default_speed > 0 && best_speed > 0) {
+            product *= best_speed / default_speed;
             n++;
         }
     }

@@ -34,12 +34,12 @@ void counted_work_show(counted_work *w, const char *what, double part)
     bool attended = terminal_attended();
     if (w->begun_s == 0) {
         w->begun_s = now_s;
-        w->told_s = attended ? 0 : now_s;
+        w->shown_s = attended ? 0 : now_s;
     }
     if (w->quiet || signals_exit_code() ||
-        now_s - w->told_s < (attended ? bar_interval_s : line_interval_s))
+        now_s - w->shown_s < (attended ? bar_interval_s : line_interval_s))
         return;
-    w->told_s = now_s;
+    w->shown_s = now_s;
     snprintf(line, sizeof line, "%s%s", what, time_left(left, part, now_s - w->begun_s));
     if (attended && w->moves)
         progress_work(&w->line, line);
@@ -53,11 +53,11 @@ void counted_work_clear(counted_work *w)
 {
     progress_clear(&w->line);
     if (terminal_attended())
-        w->told_s = 0; /* it comes again at once */
+        w->shown_s = 0; /* it comes again at once */
 }
 
 void counted_work_end(counted_work *w)
 {
     progress_clear(&w->line);
-    w->begun_s = w->told_s = 0;
+    w->begun_s = w->shown_s = 0;
 }

@@ -9,7 +9,7 @@ typedef struct counted_work {
     bool moves; /* the line has a spinner: a part may take long, and nothing is measured */
     progress line;
     double begun_s; /* monotonic clock: when it began; 0: not yet */
-    double told_s;  /* time of the last line */
+    double shown_s; /* time of the last line */
 } counted_work;
 
 /* Says how far it has come: what, and the part that is done, 0 to 1. */

@@ -81,13 +81,13 @@ static void warn_of_threads(int32_t n_threads)
 /* In memory, and with a folder there as well. */
 static drey_prefix_options prefixes_of(const cli_settings *settings)
 {
-    const uint64_t usual_memory = 64 << 20, usual_disk = UINT64_C(1) << 30;
+    const uint64_t default_memory = 64 << 20, default_disk = UINT64_C(1) << 30;
     drey_prefix_options p = {.memory_bytes = settings->prefixes.memory,
                              .folder = settings->prefixes.folder};
     if (p.folder && !p.memory_bytes)
-        p.memory_bytes = usual_memory;
+        p.memory_bytes = default_memory;
     if (p.folder)
-        p.disk_bytes = settings->prefixes.disk ? settings->prefixes.disk : usual_disk;
+        p.disk_bytes = settings->prefixes.disk ? settings->prefixes.disk : default_disk;
     return p;
 }
 

@@ -27,7 +27,7 @@ typedef struct session {
     char stage[120]; /* "measuring passes of 1 to 64 rows" */
 } session;
 
-static void tell_stage(void *user, const char *what)
+static void show_stage(void *user, const char *what)
 {
     session *t = user;
     progress_clear(&t->bar);
@@ -86,12 +86,12 @@ typedef struct stage_words {
     const char *form; /* format of a number, and the ending of its plural */
 } stage_words;
 
-static void tell_number(void *user, int32_t n)
+static void show_number(void *user, int32_t n)
 {
     const stage_words *w = user;
     char what[80];
     snprintf(what, sizeof what, w->form, n, n == 1 ? "" : "s");
-    tell_stage(w->session, what);
+    show_stage(w->session, what);
 }
 
 static int32_t attending_of(const drey_units_report *r)
@@ -122,7 +122,7 @@ static drey_status measure_boundaries(session *t, drey_engine_options *options, 
     stage_words words = {t, "units, attention after %d position%s"};
     const drey_boundaries_options attention = {
         .most_positions = positions_of(t->models.target, t->settings->common.n_context),
-        .stage = tell_number,
+        .stage = show_number,
         .user = &words};
     if (attention.most_positions < DREY_UNIT_CONTEXT) {
         complain("attention's boundary was not measured: attention is divided after %d "
@@ -146,7 +146,7 @@ static drey_status measure_boundaries(session *t, drey_engine_options *options, 
 static drey_status measure_division(session *t, drey_engine_options *options, drey_error *err)
 {
     stage_words words = {t, "units, passes of %d row%s"};
-    const drey_units_options products = {.stage = tell_number, .user = &words};
+    const drey_units_options products = {.stage = show_number, .user = &words};
     t->models.attention = (drey_boundaries_report){.n_contexts = 0};
     TRY(drey_tune_units(options, &products, &t->models.units, err));
     return attending_of(&t->models.units) < 2 ? DREY_OK : measure_boundaries(t, options, err);
@@ -181,7 +181,7 @@ static drey_status measure_units(session *t, drey_error *err)
 static drey_tune_options tune_options(session *t)
 {
     return (drey_tune_options){
-        .prompts = t->list, .n_prompts = t->prompts.n, .stage = tell_stage, .user = t};
+        .prompts = t->list, .n_prompts = t->prompts.n, .stage = show_stage, .user = t};
 }
 
 /* Plans go by them, for any draft. */

@@ -17,9 +17,9 @@ static void on_progress(void *user, uint64_t done, uint64_t total)
     progress_report(user, DREY_PROGRESS_PREPARE, done, total);
 }
 
-static bool go_on(void *user)
+static bool may_continue(void *user)
 {
-    return signals_go_on(user);
+    return signals_may_continue(user);
 }
 
 static drey_status convert(const cli_settings *s, progress *p, drey_error *err)
@@ -33,7 +33,7 @@ static drey_status convert(const cli_settings *s, progress *p, drey_error *err)
     options.type = s->bench.type;
     options.force = s->prepare.force;
     options.progress = on_progress;
-    options.go_on = go_on;
+    options.go_on = may_continue;
     options.user = p;
     signals_note();
     drey_status status = drey_convert(&options, &report, err);

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-static const int32_t usual_context = 4096;
+static const int32_t default_context = 4096;
 
 void next_draft_options(drey_engine_options *o, const drey_model *model)
 {
@@ -16,9 +16,9 @@ void next_draft_options(drey_engine_options *o, const drey_model *model)
     drey_model_describe(model, &info);
     drey_engine_options_init(o);
     o->target = model;
-    o->n_context = info.n_context_train > 1 && info.n_context_train < usual_context
+    o->n_context = info.n_context_train > 1 && info.n_context_train < default_context
                        ? info.n_context_train
-                       : usual_context;
+                       : default_context;
 }
 
 void next_draft_name(const char *path, char out[NAME_MAX + 1])

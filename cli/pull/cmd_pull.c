@@ -469,7 +469,7 @@ typedef struct prospect {
 /* By what a plan with the same budget streams. */
 static void look_for_draft(const pulling *p, prospect *x)
 {
-    const int32_t usual_context = 1024, given = p->settings->common.n_context;
+    const int32_t default_context = 1024, given = p->settings->common.n_context;
     drey_engine_options o;
     drey_plan plan = {0};
     drey_model *model = NULL;
@@ -481,7 +481,7 @@ static void look_for_draft(const pulling *p, prospect *x)
     drey_engine_options_init(&o);
     o.target = model;
     o.memory_bytes = p->settings->common.memory_bytes;
-    o.n_context = given ? given : usual_context;
+    o.n_context = given ? given : default_context;
     drey_plan_make(&o, NULL, &plan, NULL);
     x->has_one =
         link_neighbours(p) && drey_choose_draft(&o, NULL, &choice, NULL) == DREY_OK && choice.draft;
@@ -581,7 +581,7 @@ static drey_status offer_draft(const pulling *p, pulling *draft, const prospect 
 /* ---- All ---- */
 
 /* A plan that fails ends the download, unless --force says otherwise. */
-static drey_status go_on_anyway(const pulling *p, drey_status status, drey_error *err)
+static drey_status continue_anyway(const pulling *p, drey_status status, drey_error *err)
 {
     if (status == DREY_OK || status == DREY_ERR_CANCELLED || p->n_bytes == 0)
         return status;
@@ -601,12 +601,12 @@ static drey_status plan_all(pulling *p, pulling *draft, drey_error *err)
     if (status == DREY_OK && !known && !p->settings->quiet)
         fprintf(stderr, "no plan: the server gives no parts of files, as their headers\n");
     if (status != DREY_OK || !known)
-        return go_on_anyway(p, status, err);
+        return continue_anyway(p, status, err);
     if (p->settings->quiet && !p->settings->prepare.draft)
         return DREY_OK;
     look_for_draft(p, &x);
     TRY(take_asked_draft(p, draft, &x));
-    TRY(go_on_anyway(p, show_plan(p, err), err));
+    TRY(continue_anyway(p, show_plan(p, err), err));
     return offer_draft(p, draft, &x);
 }
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-static const char usual_quant[] = "Q4_K_M";
+static const char default_quant[] = "Q4_K_M";
 
 __attribute__((format(printf, 1, 2))) static char *text_of(const char *format, ...)
 {
@@ -283,7 +283,7 @@ static const char *choose(const json_value *list, const hub_name *name, char *kn
         n++;
         bool meant = name->path
                          ? strcmp(path, name->path) == 0
-                         : hub_has_word(path_name(path), name->quant ? name->quant : usual_quant);
+                         : hub_has_word(path_name(path), name->quant ? name->quant : default_quant);
         if (meant) {
             found = path;
             n_found++;
@@ -346,7 +346,7 @@ static drey_status find_in(hub_files *files, const json_value *list, const char 
     if (!*known)
         FAIL(err, DREY_ERR_USAGE, "%s has no GGUF file", name->model);
     FAIL(err, DREY_ERR_USAGE, "name one of %s's files, as %s:%s or %s/FILE: %s", name->model,
-         name->model, usual_quant, name->model, known);
+         name->model, default_quant, name->model, known);
 }
 
 drey_status hub_find(hub_files *files, const transfer *t, const char *hub, const char *word,

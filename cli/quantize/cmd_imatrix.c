@@ -63,7 +63,7 @@ static drey_status measure(measuring *m, drey_error *err)
     o.output = s->output;
     o.force = s->prepare.force;
     o.progress = on_progress;
-    o.go_on = signals_go_on;
+    o.go_on = signals_may_continue;
     o.user = m;
     signals_note();
     TRY(drey_imatrix(&o, &report, err));

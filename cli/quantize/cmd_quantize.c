@@ -53,7 +53,7 @@ int quantize_main(const cli_settings *s)
     o.memory_bytes = s->common.memory_bytes;
     o.n_threads = s->common.n_threads;
     o.progress = on_progress;
-    o.go_on = signals_go_on;
+    o.go_on = signals_may_continue;
     o.user = &q;
     signals_note();
     drey_status status = model_path_explain(s->operand, drey_quantize(&o, &report, &err), &err);

@@ -128,7 +128,7 @@ static void say_ready(serving *v)
     serve_lines_ready(&v->lines, server_address(v->server), has_page(&v->settings), what);
     const serve_event beginnings = note_of(v->beginnings);
     if (v->beginnings[0])
-        serve_lines_tell(&v->lines, &beginnings);
+        serve_lines_report(&v->lines, &beginnings);
 }
 
 /* Takes events of a folder's model, which its server prints. */
@@ -140,7 +140,7 @@ static void hear(void *user, const serve_event *event)
     else if (event->kind == SERVE_READY)
         say_ready(v);
     else
-        serve_lines_tell(&v->lines, event);
+        serve_lines_report(&v->lines, event);
 }
 
 static void show_loading(void *user, drey_progress what, uint64_t done, uint64_t total)
@@ -157,7 +157,7 @@ static drey_status choose_address(const cli_settings *s, listen_address *at, dre
 }
 
 /* mpirun kills its ranks a second after it asked them to end: texts end as they are then. */
-static int32_t usual_grace_s(const serving *v)
+static int32_t default_grace_s(const serving *v)
 {
     return v->models.ranks ? 0 : USUAL_GRACE_S;
 }
@@ -167,7 +167,7 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
     const cli_settings *s = &v->settings;
     listen_address at;
     TRY(choose_address(s, &at, err));
-    v->lines.grace_s = given_or(s, "grace", s->serve.grace_s, usual_grace_s(v));
+    v->lines.grace_s = given_or(s, "grace", s->serve.grace_s, default_grace_s(v));
     const serve_options options = {
         .model = v->models.target,
         .name = v->name,
@@ -192,7 +192,7 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
         .n_predict = given_or(s, "predict", s->text.n_predict, 0),
         .sampling = s->sampling,
         .penalties = s->penalties,
-        .keeps_running = signals_go_on,
+        .keeps_running = signals_may_continue,
         .on_event = hear,
         .user = v,
     };
@@ -227,7 +227,7 @@ static drey_status prepare(serving *v, int32_t *n_context, drey_error *err)
 }
 
 /* Writes the verdict of a folder's model without its name, which its server puts before it. */
-static void tell_verdict(const serving *v)
+static void print_verdict(const serving *v)
 {
     char hint[VERDICT_HINT_BYTES];
     const char *verdict = v->models.ahead.outlook.verdict;
@@ -297,7 +297,7 @@ static drey_status serve_all(serving *v, drey_error *err)
     models_show_plan(&v->models, &v->settings);
     describe_beginnings(v);
     if (v->one_name) {
-        tell_verdict(v);
+        print_verdict(v);
         process_listens(v->report);
     } else {
         say_address(server_address(v->server), v->settings.serve.api_key);
@@ -502,7 +502,7 @@ static drey_status serve_folder(serving *v, router **r, drey_error *err)
         .grace_s = v->lines.grace_s,
         .folder = v->folder.sockets,
         .work = {measure_model, serve_model, &v->settings},
-        .keeps_running = signals_go_on,
+        .keeps_running = signals_may_continue,
         .on_event = hear,
         .user = v,
     };

@@ -116,12 +116,12 @@ static bool is_near(const char *text, const char *name)
 int32_t model_folder_mean(const model_folder *f, const char *text, int32_t *found, int32_t room,
                           int32_t *near)
 {
-    static const char usual_tag[] = ":latest";
+    static const char default_tag[] = ":latest";
     stored_model models[ROUTER_MAX_MODELS];
     const stored_model *meant[ROUTER_MAX_MODELS];
     char word[ROUTER_NAME_BYTES];
-    size_t n = strlen(text), n_tag = sizeof usual_tag - 1;
-    if (n > n_tag && strcmp(text + n - n_tag, usual_tag) == 0)
+    size_t n = strlen(text), n_tag = sizeof default_tag - 1;
+    if (n > n_tag && strcmp(text + n - n_tag, default_tag) == 0)
         n -= n_tag;
     snprintf(word, sizeof word, "%.*s", (int)n, text);
     for (int32_t i = 0; i < f->n; i++) {

@@ -168,7 +168,7 @@ static void stopping(serve_lines *l, int32_t n_writing)
     put_line(l, line);
 }
 
-void serve_lines_tell(serve_lines *l, const serve_event *event)
+void serve_lines_report(serve_lines *l, const serve_event *event)
 {
     if (event->kind == SERVE_WARNING)
         note(l, event);

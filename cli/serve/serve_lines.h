@@ -13,7 +13,7 @@ typedef struct serve_lines {
 } serve_lines;
 
 /* A line for an event; of SERVE_READY there is none. */
-void serve_lines_tell(serve_lines *l, const serve_event *event);
+void serve_lines_report(serve_lines *l, const serve_event *event);
 /* "ready: page ..., API ..., WHAT". */
 void serve_lines_ready(serve_lines *l, const char *address, bool page, const char *what);
 void serve_lines_stopped(serve_lines *l);

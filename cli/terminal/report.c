@@ -134,7 +134,7 @@ static void plan_streamed(FILE *out, const drey_plan *plan)
 }
 
 /* Keys and values that are in a file. */
-static void plan_away(FILE *out, const drey_plan *plan)
+static void plan_window(FILE *out, const drey_plan *plan)
 {
     char size[16];
     if (plan->kv_window == 0)
@@ -178,7 +178,7 @@ void report_plan(FILE *out, const drey_plan *plan, drey_drafter drafter, uint64_
     plan_experts(out, plan);
     plan_streamed(out, plan);
     plan_row(out, "looked up", plan->lookup_bytes, "rows read when a token asks for them");
-    plan_away(out, plan);
+    plan_window(out, plan);
 }
 
 /* ---- Speed ---- */

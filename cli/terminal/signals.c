@@ -93,7 +93,7 @@ int signals_exit_code(void)
     return caught ? 128 + caught : 0;
 }
 
-bool signals_go_on(void *user)
+bool signals_may_continue(void *user)
 {
     (void)user;
     return signals_exit_code() == 0;

@@ -27,7 +27,7 @@ void signals_forget(void);
 /* The exit code that the signal asks for: 129, 130, 143, or 0 if none came. */
 int signals_exit_code(void);
 /* None has come: for the library's options, which pass user. */
-bool signals_go_on(void *user);
+bool signals_may_continue(void *user);
 /* Waits until a write to the file would not block, as long as no signal has come; false: it would,
  * and one has. */
 bool signals_wait_writable(int file);

@@ -110,7 +110,7 @@ static void on_event(void *user, const drey_event *event)
 }
 
 /* Returns whether to continue. The text was written by on_event. */
-static bool go_on(void *user, const char *bytes, size_t n_bytes)
+static bool take_text(void *user, const char *bytes, size_t n_bytes)
 {
     keep(user, bytes, n_bytes);
     return !((text_writer *)user)->error;
@@ -145,7 +145,7 @@ void text_writer_begin(text_writer *t, progress *bar, drey_generate_options *opt
         t->live.line = before;
     t->live.as_it_is = !t->is_terminal;
     options->on_event = on_event;
-    options->on_text = go_on;
+    options->on_text = take_text;
 }
 
 void text_writer_begin_ids(text_writer *t, progress *bar, drey_generate_options *options)

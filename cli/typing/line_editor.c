@@ -246,7 +246,7 @@ bool line_editor_is_full(const line_editor *l)
 }
 
 /* Asks the terminal to mark pasted text, or not to. */
-static void tell_pastes(bool apart)
+static void announce_pastes(bool apart)
 {
     fputs(apart ? "\033[?2004h" : "\033[?2004l", stderr);
 }
@@ -256,10 +256,10 @@ const char *line_editor_read(line_editor *l, const char *prompt, int *n)
     *n = 0;
     l->prompt = prompt;
     l->full = false;
-    tell_pastes(true);
+    announce_pastes(true);
     const char *line = l->use.gets(l->edit, n);
     int why = errno;
-    tell_pastes(false);
+    announce_pastes(false);
     errno = why;
     return line;
 }

@@ -149,7 +149,7 @@ static answer_state whole(answer *a, text_out *out)
 
 /* ---- Events as they come ---- */
 
-enum { STREAM_GOES_ON, STREAM_LAST, STREAM_OVER };
+enum { STREAM_CONTINUES, STREAM_LAST, STREAM_OVER };
 
 /* A token goes with the text that it completes, where that came with it. */
 static void put_next(answer *a, sequence *j, text_out *out)

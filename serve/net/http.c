@@ -231,7 +231,7 @@ static bool next_line(reading *r, http_span *rest, http_span *line)
     return true;
 }
 
-static bool settle(reading *r)
+static bool finish_head(reading *r)
 {
     http_head *h = r->head;
     if (h->chunked && r->has_length)
@@ -267,7 +267,7 @@ http_result http_read_head(const char *bytes, size_t n, http_head *head, size_t 
             if (n_lines == 0 && !refuse(&r, 400, "The request line is empty."))
                 return HTTP_BAD;
             *n_used = (size_t)(rest.text - bytes);
-            return settle(&r) ? HTTP_DONE : HTTP_BAD;
+            return finish_head(&r) ? HTTP_DONE : HTTP_BAD;
         }
         if (n_lines > HTTP_MAX_HEADERS && !refuse(&r, 400, "The request has too many headers."))
             return HTTP_BAD;

@@ -123,7 +123,7 @@ function context_used() {
     const known = path.findLastIndex((node) => is_number(node.tokens));
     const rest = [...path.slice(known + 1).map(with_files), with_files(message_of(current))];
     if (known < 0 && current) rest.push(current.system);
-    const more = Math.ceil(rest.reduce((sum, text) => sum + size_of(text), 0) / BYTES_A_TOKEN);
+    const more = Math.ceil(rest.reduce((sum, text) => sum + size_of(text), 0) / BYTES_PER_TOKEN);
     if (known < 0 && !more) return { used: undefined, about: false };
     return { used: (path[known]?.tokens || 0) + more, about: more > 0 };
 }

@@ -3,7 +3,7 @@
  * is being written; of a file that is no text, or has no room in the context, only a sentence
  * remains. */
 
-const BYTES_A_TOKEN = 4; /* of text, about: how much may fit is said before the server counts it */
+const BYTES_PER_TOKEN = 4; /* about: the size is shown before the server counts it */
 const waiting_files = new Map(); /* conversation's id -> [{name, text}] */
 
 const files_here = () => waiting_files.get(current?.id ?? "") || [];
@@ -21,7 +21,7 @@ const short_memory = (bytes) => bytes < 999.5 ? `${bytes} B` : memory(bytes);
 
 /* Bytes of text that the context may have room for. */
 function room_for_files() {
-    return BYTES_A_TOKEN * ((facts.n_ctx || 2 ** 18) - (context_used().used || 0));
+    return BYTES_PER_TOKEN * ((facts.n_ctx || 2 ** 18) - (context_used().used || 0));
 }
 
 /* The text of a file; throws a sentence. */

@@ -179,7 +179,7 @@ model_process *router_loaded_model(const router *r)
 
 /* A request that names no model means the one that was used last; before any was, the first that
  * can be run. */
-static model_process *usual_model(const router *r)
+static model_process *default_model(const router *r)
 {
     model_process *last = NULL;
     for (int32_t i = 0; i < r->options.n_models; i++) {
@@ -213,7 +213,7 @@ static model_process *choose_by_body(router *r, proxied *c)
                 : ASKED_NONE) {
     case ASKED_NONE:
         return http_path_is(c->http.head.path, "/v1/streams/lookup") ? loaded_model(r, c)
-                                                                     : usual_model(r);
+                                                                     : default_model(r);
     case ASKED_NAME:
         found = router_find_model(r, name, &broken);
         if (!found)

@@ -293,7 +293,7 @@ static drey_status put_window(const keys *k, drey_error *err)
 /* ---- All ---- */
 
 /* Returns the one name of activations that have two. */
-static const char *usual_name(const char *activation)
+static const char *default_name(const char *activation)
 {
     return strcmp(activation, "swish") == 0      ? "silu"
            : strcmp(activation, "gelu_new") == 0 ? "gelu_pytorch_tanh"
@@ -303,7 +303,7 @@ static const char *usual_name(const char *activation)
 static drey_status check_activation(const keys *k, drey_error *err)
 {
     const char *name = config_text(k->folder, "hidden_activation|hidden_act|activation_function");
-    if (name && strcmp(usual_name(name), usual_name(family_activation(k->family))) != 0)
+    if (name && strcmp(default_name(name), default_name(family_activation(k->family))) != 0)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "the model's activation is \"%.40s\", where drey computes "
              "such a model with \"%s\"",

@@ -15,12 +15,8 @@ enum {
     SAFETENSORS_MOST_HEADER = 16 * (1 << 20) /* bytes; a header of 20,000 tensors has 3 MB */
 };
 
-typedef enum number_type { /* Types of numbers in the format; the ones that are converted come first */
-                           NUMBER_F32,
-                           NUMBER_F16,
-                           NUMBER_BF16,
-                           NUMBER_OTHER
-} number_type;
+/* Types of numbers in the format; the ones that are converted come first. */
+typedef enum number_type { NUMBER_F32, NUMBER_F16, NUMBER_BF16, NUMBER_OTHER } number_type;
 
 typedef struct safetensor {
     char *name; /* in safetensors.names */

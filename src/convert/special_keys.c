@@ -147,7 +147,7 @@ static int64_t vocabulary_id(const token_list *t, const char *text)
 }
 
 /* Returns BART's id, for folders whose files say nothing. */
-static int64_t usual_id(const family *a, int which)
+static int64_t default_id(const family *a, int which)
 {
     bool bart = a->naming == NAMING_BART;
     return !bart ? -1 : which == BOS ? 0 : which == EOS ? 2 : which == PAD ? 1 : -1;
@@ -256,7 +256,7 @@ static drey_status find_id(const family *of, const hub_folder *f, const token_li
         FAIL(err, DREY_ERR_FORMAT, "the tokenizer has no token \"%.40s\", which is its %s_token",
              text, special[which].name);
     if (*id < 0)
-        *id = usual_id(of, which);
+        *id = default_id(of, which);
     return check_id(special[which].name, *id, t->n, err);
 }
 

@@ -85,11 +85,11 @@ typedef struct draft_source {
 } draft_source;
 
 /* The parts of a session that a drafter uses. Borrowed while the session is open. */
-typedef struct draft_seat {
+typedef struct drafter_context {
     sampler *sampler;
     runner *run;   /* on the side; NULL where there is none */
     int32_t chunk; /* rows of a prompt pass of the side */
-} draft_seat;
+} drafter_context;
 
 typedef struct drafter_kind {
     const char *name; /* as the command takes it */
@@ -115,7 +115,7 @@ typedef struct drafter_kind {
     /* Bytes per session. */
     size_t (*session_bytes)(const draft_source *src);
     /* memory: session_bytes, zeroed, aligned for any type. */
-    drafter *(*make)(draft_source *src, const draft_seat *seat, void *memory);
+    drafter *(*make)(draft_source *src, const drafter_context *context, void *memory);
 } drafter_kind;
 
 /* NULL for DREY_DRAFTER_NONE and for values that are not drafters. */

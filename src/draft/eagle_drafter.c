@@ -200,7 +200,7 @@ static void give(eagle_drafter *d, token_tree *tree, int32_t i, int32_t row, con
         .n_first = d->ids ? 0 : d->n_ids, .n_more = d->ids ? d->n_ids : 0, .more = d->ids};
     memcpy(d->states + row * row_stride(s->n_embd), state, (size_t)s->n_embd * sizeof *state);
     int32_t path[TREE_MAX_NODES];
-    const sampler_place place = tree_sampled(tree, i, d->n_timeline - 1, path);
+    const sampler_context place = tree_sampled(tree, i, d->n_timeline - 1, path);
     node->n_guesses =
         (uint8_t)sampler_guess_at(d->sampler, logits, &place, &ids, node->guess, TREE_MAX_GUESSES);
 }
@@ -335,7 +335,7 @@ static drey_status check_target(const draft_source *src, drey_error *err)
 
 static drey_status eagle_open(draft_source *src, drey_error *err)
 {
-    const char *path = gguf_part_path(src->in.side, 0);
+    const char *path = gguf_shard_path(src->in.side, 0);
     if (src->in.side_shape->taps.n == 0)
         FAIL(err, DREY_ERR_USAGE,
              "%s is a model of its own and no EAGLE layer: use it with the drafter \"model\"",
@@ -350,7 +350,7 @@ static drey_status eagle_open(draft_source *src, drey_error *err)
 static drey_status read_d2t(const draft_source *src, const gguf_tensor *t, int64_t *out,
                             drey_error *err)
 {
-    const char *path = gguf_part_path(src->in.side, t->part);
+    const char *path = gguf_shard_path(src->in.side, t->part);
     file f;
     TRY(file_open(&f, path, false, err));
     drey_status status = file_check(&f, path, gguf_part_stamp(src->in.side, t->part), err);
@@ -386,7 +386,7 @@ static drey_status eagle_load(draft_source *src, drey_error *err)
     const gguf_tensor *t = gguf_find_tensor(src->in.side, "d2t");
     if (!t)
         return DREY_OK;
-    const char *path = gguf_part_path(src->in.side, t->part);
+    const char *path = gguf_shard_path(src->in.side, t->part);
     int32_t *ids = arena_take(&src->memory, (size_t)src->out.taps->n_ids * sizeof *ids);
     TRY(arena_check(&src->memory, err));
     int64_t *d2t = malloc(t->n_bytes);
@@ -418,18 +418,18 @@ static size_t session_bytes(const draft_source *src)
            floats(TREE_MAX_NODES + DRAFT_MAX_BATCH, row_stride(s->n_embd));
 }
 
-static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
+static drafter *make(draft_source *src, const drafter_context *context, void *memory)
 {
     const model_shape *s = src->in.side_shape;
     eagle_drafter *d = memory;
     uint8_t *at = (uint8_t *)memory + arena_size(sizeof *d);
     *d = (eagle_drafter){.base = {.class = &eagle_class},
-                         .run = seat->run,
-                         .sampler = seat->sampler,
+                         .run = context->run,
+                         .sampler = context->sampler,
                          .ids = src->out.own,
                          .n_ids =
                              min_i32(s->taps.n_ids, src->out.own ? s->taps.n_ids : src->in.n_ids),
-                         .chunk = min_i32(seat->chunk, EAGLE_ROWS)};
+                         .chunk = min_i32(context->chunk, EAGLE_ROWS)};
     d->timeline = (int32_t *)(void *)at;
     at += arena_size((size_t)src->in.capacity * sizeof(int32_t));
     d->tapped = (float *)(void *)at;

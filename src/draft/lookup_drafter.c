@@ -184,11 +184,11 @@ static void find_all(const lookup_drafter *d, const token_tree *tree, int32_t no
         find_after(d, m, f);
 }
 
-static void drop_forbidden(grammar_place at, findings *f)
+static void drop_forbidden(grammar_cursor at, findings *f)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < f->n; i++)
-        if (grammar_allows(at.grammar, at.place, f->found[i].token))
+        if (grammar_allows(at.grammar, at.state, f->found[i].token))
             f->found[n++] = f->found[i];
     f->n = n;
 }
@@ -201,7 +201,7 @@ int32_t lookup_find(const lookup_drafter *d, const token_tree *tree, int32_t nod
     int32_t n = 0;
     find_all(d, tree, node, &f);
     if (tree->grammar)
-        drop_forbidden(tree_place(tree, node), &f);
+        drop_forbidden(tree_cursor(tree, node), &f);
     for (int32_t i = 0; i < f.n; i++)
         sum += worth(d, f.found[i].kind);
     for (int32_t i = 0; i < f.n; i++) {
@@ -377,9 +377,9 @@ static size_t session_bytes(const draft_source *src)
     return drafter_lookup_bytes(src->in.looked_up);
 }
 
-static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
+static drafter *make(draft_source *src, const drafter_context *context, void *memory)
 {
-    (void)seat;
+    (void)context;
     return drafter_lookup_init(memory, src->in.looked_up);
 }
 

@@ -83,7 +83,7 @@ static drey_status medusa_expand(drafter *base, token_tree *tree, const int32_t 
     const logit_ids ids = {.n_more = d->n_ids, .more = m->ids};
     for (int32_t i = 0; i < n_asked; i++) {
         tree_node *node = &tree->nodes[place[i]];
-        const sampler_place after = tree_sampled(tree, place[i], root, path);
+        const sampler_context after = tree_sampled(tree, place[i], root, path);
         node->n_guesses = (uint8_t)sampler_guess_at(d->sampler, m->logits + i * m->logits_ld,
                                                     &after, &ids, node->guess, MEDUSA_RANKS);
     }
@@ -114,7 +114,7 @@ static drey_status open_file(draft_source *src, drey_error *err)
 {
     medusa_heads *heads = calloc(1, sizeof *heads);
     char *path = src->in.path ? strdup(src->in.path)
-                              : path_with(gguf_part_path(src->in.target, 0), MEDUSA_FILE_ENDING);
+                              : path_with(gguf_shard_path(src->in.target, 0), MEDUSA_FILE_ENDING);
     drey_status status = DREY_OK;
     src->out.own = heads;
     const bool missing = path && !src->in.path && access(path, F_OK) != 0;
@@ -177,12 +177,12 @@ static size_t session_bytes(const draft_source *src)
     return arena_size(sizeof(medusa_drafter)) + hidden_bytes(src->out.own);
 }
 
-static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
+static drafter *make(draft_source *src, const drafter_context *context, void *memory)
 {
     medusa_drafter *d = memory;
     *d = (medusa_drafter){.base = {.class = &medusa_class},
                           .heads = src->out.own,
-                          .sampler = seat->sampler,
+                          .sampler = context->sampler,
                           .n_ids = medusa_ids_below(src->out.own, src->in.n_ids)};
     d->hidden = (float *)(void *)((uint8_t *)memory + arena_size(sizeof *d));
     return &d->base;

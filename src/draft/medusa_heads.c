@@ -116,7 +116,7 @@ static drey_status read_block(medusa_heads *m, int32_t k, drey_error *err)
     if (t->type != m->block[0].form.tensor->type)
         FAIL(err, DREY_ERR_FORMAT, "tensor %s has another type than the first block", name);
     m->block[k].resident = true;
-    m->block[k].stays.n_pinned = m->block[k].stays.n_groups;
+    m->block[k].residency.n_pinned = m->block[k].residency.n_groups;
     return DREY_OK;
 }
 
@@ -186,7 +186,7 @@ void medusa_for_roots(medusa_heads *m)
 
 bool medusa_has_head(const medusa_heads *m)
 {
-    return !m->for_roots || residency_is_whole(&m->head->stays);
+    return !m->for_roots || residency_is_whole(&m->head->residency);
 }
 
 /* Bytes of the slice, or of the numbers of its rows. */
@@ -194,13 +194,13 @@ static size_t slice_bytes(const medusa_heads *m, const weight *head)
 {
     if (m->for_roots)
         return (size_t)m->shape.n_ids * sizeof *m->rows;
-    return (size_t)gathered_groups(m->shape.n_ids) * head->stays.group_bytes;
+    return (size_t)gathered_groups(m->shape.n_ids) * head->residency.group_bytes;
 }
 
 size_t medusa_weight_bytes(const medusa_heads *m, const weight *head)
 {
     size_t n = (size_t)m->shape.n_heads;
-    return n * arena_size(residency_pinned_bytes(&m->block[0].stays)) +
+    return n * arena_size(residency_pinned_bytes(&m->block[0].residency)) +
            arena_size(slice_bytes(m, head)) + arena_size((size_t)m->shape.n_ids * sizeof *m->ids) +
            arena_size(n * (size_t)m->shape.n_embd * sizeof(float));
 }
@@ -212,7 +212,7 @@ static int64_t logits_ld(const medusa_heads *m)
 
 static int64_t gate_ld(const medusa_heads *m)
 {
-    return row_stride((int64_t)m->block[0].stays.n_groups * GROUP_ROWS);
+    return row_stride((int64_t)m->block[0].residency.n_groups * GROUP_ROWS);
 }
 
 static size_t rows_bytes(int64_t stride)
@@ -259,13 +259,13 @@ typedef struct loader {
 
 static drey_status load_block(weight *w, const loader *l, drey_error *err)
 {
-    for (int32_t g = 0; g < w->stays.n_groups; g++) {
+    for (int32_t g = 0; g < w->residency.n_groups; g++) {
         int32_t n = (int32_t)min_i64(GROUP_ROWS, w->form.n_rows - (int64_t)g * GROUP_ROWS);
         uint64_t at =
             w->form.tensor->offset + (uint64_t)g * GROUP_ROWS * (uint64_t)w->form.row_bytes;
         TRY(file_read(&l->file, l->path, at, (size_t)(n * w->form.row_bytes), l->raw, l->bounce,
                       BOUNCE_BYTES, err));
-        if (!w->form.kernel->pack(w->packed + (size_t)g * w->stays.group_bytes, l->raw,
+        if (!w->form.kernel->pack(w->packed + (size_t)g * w->residency.group_bytes, l->raw,
                                   w->form.row_bytes, n, w->form.k))
             return matrix_refuse(&w->form, l->path, err);
     }
@@ -321,7 +321,7 @@ drey_status medusa_load(medusa_heads *m, weights *target, const weight *head, po
     m->head = head;
     m->pool = p;
     for (int32_t k = 0; k < s->n_heads; k++)
-        m->block[k].packed = arena_take(a, residency_pinned_bytes(&m->block[k].stays));
+        m->block[k].packed = arena_take(a, residency_pinned_bytes(&m->block[k].residency));
     m->bias = arena_take(a, (size_t)s->n_heads * (size_t)s->n_embd * sizeof *m->bias);
     take_slice(m, head, a);
     take_work(m, a);
@@ -331,7 +331,7 @@ drey_status medusa_load(medusa_heads *m, weights *target, const weight *head, po
         m->ones[i] = 1;
     }
     size_t raw_bytes = (size_t)(GROUP_ROWS * m->block[0].form.row_bytes);
-    loader l = {.file.fd = -1, .path = gguf_part_path(m->file, 0)};
+    loader l = {.file.fd = -1, .path = gguf_shard_path(m->file, 0)};
     l.bounce = aligned_alloc(4096, BOUNCE_BYTES);
     l.raw = malloc(raw_bytes);
     drey_status status = DREY_OK;
@@ -404,9 +404,9 @@ static drey_status fill_input(const medusa_heads *m, float *input, const float *
     int32_t place = place_of(m, token);
     memcpy(input, hidden, (size_t)d * sizeof *hidden);
     if (v->packed && place < m->shape.n_ids && m->ids[place] == token)
-        v->form.kernel->unpack_row(of_token,
-                                   v->packed + (size_t)(place / GROUP_ROWS) * v->stays.group_bytes,
-                                   place % GROUP_ROWS, d);
+        v->form.kernel->unpack_row(
+            of_token, v->packed + (size_t)(place / GROUP_ROWS) * v->residency.group_bytes,
+            place % GROUP_ROWS, d);
     else
         TRY(weights_row_of(m->target, m->head, token, of_token, 0, err));
     m->kernels->rmsnorm(of_token, of_token, m->ones, d, eps);

@@ -223,7 +223,7 @@ static drey_status model_start(drafter *base, const token_tree *tree, const int3
 static drey_status compute(model_drafter *d, int64_t until_ns, bool *done, drey_error *err)
 {
     *done = false;
-    for (pass_state state = PASS_GOES_ON; state != PASS_DONE;) {
+    for (pass_state state = PASS_CONTINUES; state != PASS_DONE;) {
         if (until_ns && clock_ns() >= until_ns)
             return DREY_OK;
         TRY(pass_step(&d->pass, until_ns, &state, err));
@@ -290,7 +290,7 @@ static void guess(model_drafter *d, token_tree *tree, int32_t i, float *logits)
         if (ids.more[place] < 0 || ids.more[place] >= d->n_ids)
             logits[ids.n_first + place] = -INFINITY;
     int32_t path[TREE_MAX_NODES];
-    const sampler_place place = tree_sampled(tree, i, d->n_timeline - 1, path);
+    const sampler_context place = tree_sampled(tree, i, d->n_timeline - 1, path);
     node->n_guesses =
         (uint8_t)sampler_guess_at(d->sampler, logits, &place, &ids, node->guess, TREE_MAX_GUESSES);
 }
@@ -310,8 +310,8 @@ static void finish(model_drafter *d, token_tree *tree, bool computed)
     d->n_nodes = 0;
 }
 
-static drey_status go_on(model_drafter *d, token_tree *tree, int64_t until_ns, bool *done,
-                         drey_error *err)
+static drey_status continue_step(model_drafter *d, token_tree *tree, int64_t until_ns, bool *done,
+                                 drey_error *err)
 {
     bool computed = d->in_pass;
     *done = true;
@@ -332,7 +332,7 @@ static drey_status model_advance(drafter *base, token_tree *tree, int64_t until_
 {
     model_drafter *d = self_of(base);
     assert(d->n_nodes > 0);
-    drey_status status = go_on(d, tree, until_ns, done, err);
+    drey_status status = continue_step(d, tree, until_ns, done, err);
     if (status != DREY_OK)
         d->n_nodes = 0;
     return status;
@@ -470,11 +470,11 @@ static bool can_guess(const model_drafter *d, int32_t id)
 static void model_take_target_top(drafter *base, const token_tree *tree, int32_t node,
                                   const int32_t *tokens, int32_t n)
 {
-    enum { LIKELY_OF_A_ROW = 4 };
+    enum { LIKELY_PER_ROW = 4 };
     (void)tree;
     (void)node;
     model_drafter *d = self_of(base);
-    for (int32_t i = 0; i < min_i32(n, LIKELY_OF_A_ROW) && d->n_likely < MOST_LIKELY; i++)
+    for (int32_t i = 0; i < min_i32(n, LIKELY_PER_ROW) && d->n_likely < MOST_LIKELY; i++)
         if (tokens[i] < d->n_ids && !can_guess(d, tokens[i]))
             d->likely[d->n_likely++] = tokens[i];
 }
@@ -551,17 +551,17 @@ static size_t session_bytes(const draft_source *src)
     return arena_size(sizeof(model_drafter)) + (size_t)src->in.capacity * sizeof(int32_t);
 }
 
-static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
+static drafter *make(draft_source *src, const drafter_context *context, void *memory)
 {
     model_drafter *d = memory;
     int32_t *timeline = (int32_t *)(void *)((uint8_t *)memory + arena_size(sizeof *d));
     *d = (model_drafter){.base = {.class = &drafter_model_class,
-                                  .wants_target_top = seat->run->layout->table != NULL},
-                         .run = seat->run,
-                         .sampler = seat->sampler,
+                                  .wants_target_top = context->run->layout->table != NULL},
+                         .run = context->run,
+                         .sampler = context->sampler,
                          .timeline = timeline,
                          .n_ids = src->in.n_ids,
-                         .chunk = seat->chunk};
+                         .chunk = context->chunk};
     forget_rows(d);
     return &d->base;
 }
@@ -575,8 +575,8 @@ static drey_status check_planes(draft_source *src, drey_error *err)
     FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_PLANES,
               "%s can draft for itself only with a sidecar that holds its weights in planes, and "
               "there is none%s%s; have it prepared",
-              SHOWN_PATH(gguf_part_path(src->in.target, 0)), src->in.sidecar_refused[0] ? ": " : "",
-              src->in.sidecar_refused);
+              SHOWN_PATH(gguf_shard_path(src->in.target, 0)),
+              src->in.sidecar_refused[0] ? ": " : "", src->in.sidecar_refused);
 }
 
 /* Over code and chat. A larger draft is assumed to guess no better: its higher cost is known, how

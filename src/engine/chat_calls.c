@@ -23,7 +23,7 @@ static gguf_string named_template(const drey_model *m, const char *name)
 }
 
 /* The template of conversations without tools, and what takes its place. */
-static gguf_string usual_template(const drey_model *m)
+static gguf_string default_template(const drey_model *m)
 {
     gguf_string chat = gguf_text(m->file, "tokenizer.chat_template");
     return chat.text ? chat : named_template(m, "default");
@@ -36,7 +36,7 @@ drey_status model_chat_template(const drey_model *m, const char *tools_json, cha
     if (tools_json && strchr(tools_json, '{'))
         chat = named_template(m, "tool_use");
     if (!chat.text)
-        chat = usual_template(m);
+        chat = default_template(m);
     if (!chat.text)
         FAIL_HINT(err, DREY_ERR_UNSUPPORTED, DREY_HINT_CHAT,
                   "the model has no chat template; write the prompt in the form it was made for");
@@ -51,7 +51,7 @@ drey_status model_chat_template(const drey_model *m, const char *tools_json, cha
 
 void drey_model_chat_template(const drey_model *model, const char **text, size_t *n)
 {
-    gguf_string chat = usual_template(model);
+    gguf_string chat = default_template(model);
     *text = chat.text ? chat.text : "";
     *n = chat.text ? chat.n_bytes : 0;
 }

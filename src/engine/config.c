@@ -122,11 +122,11 @@ static drey_status check_model(const drey_engine_options *o, const drey_model *m
         FAIL(err, DREY_ERR_USAGE,
              "%s is a layer after another model and cannot write alone: use it as that model's "
              "draft",
-             SHOWN_PATH(gguf_part_path(m->file, 0)));
+             SHOWN_PATH(gguf_shard_path(m->file, 0)));
     if (s->context.ends && o->n_context > s->n_context_train)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "%s has positions for %d tokens only, not for a context of %d: ask for a shorter one",
-             SHOWN_PATH(gguf_part_path(m->file, 0)), s->n_context_train, o->n_context);
+             SHOWN_PATH(gguf_shard_path(m->file, 0)), s->n_context_train, o->n_context);
     if (o->kv == DREY_KV_Q8_0 && (s->head_dim % 32 || s->v_dim % 32))
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "a q8_0 cache needs heads of a multiple of 32 numbers; the %s's have %d; use f16", who,
@@ -436,8 +436,8 @@ static drey_status take_routes(engine_config *c, const drey_engine_options *o, d
     return DREY_OK;
 }
 
-drey_status config_settle(const drey_engine_options *o, const engine_hooks *hooks, engine_config *c,
-                          drey_error *err)
+drey_status config_resolve(const drey_engine_options *o, const engine_hooks *hooks,
+                           engine_config *c, drey_error *err)
 {
     const choice chosen = choose(o, hooks);
     *c = (engine_config){.n_context = 0};

@@ -1,6 +1,6 @@
 /* The configuration of an engine: made once from the public options, and never changed.
  *
- *   drey_engine_options --config_settle--> engine_config
+ *   drey_engine_options --config_resolve--> engine_config
  *
  * Defaults are filled in, contradictions refused, drafter and policy are classes. What the caller's
  * pointers refer to is copied, except for the models. */
@@ -145,8 +145,8 @@ typedef struct engine_config {
 /* Pure, except that unit "auto" reads the system's cores, and that messages may look at files.
  * hooks: NULL: none. To be freed in any case. DREY_ERR_USAGE, DREY_ERR_UNSUPPORTED,
  * DREY_ERR_MISMATCH: the models have other tokens; DREY_ERR_MEMORY. */
-drey_status config_settle(const drey_engine_options *options, const engine_hooks *hooks,
-                          engine_config *config, drey_error *err);
+drey_status config_resolve(const drey_engine_options *options, const engine_hooks *hooks,
+                           engine_config *config, drey_error *err);
 void config_free(engine_config *config);
 /* Returns what is known of the drafter, or NULL. */
 const drey_profile *config_known(const engine_config *config);

@@ -60,11 +60,11 @@ static size_t memory_bytes(const engine_encoder *c, const drey_model *m, const e
     const workspace_limits limits = limits_of(needs);
     int32_t n = needs->config->n_context;
     size_t total =
-        weights_overhead_bytes(l->matrix, l->n_matrices, l->embedding, gguf_n_parts(m->file),
+        weights_overhead_bytes(l->matrix, l->n_matrices, l->embedding, gguf_n_shards(m->file),
                                needs->config->n_threads, needs->units) +
         ring_of(c) + 4096;
     for (int32_t i = 0; i < l->n_matrices; i++)
-        total += residency_arena_bytes(&l->matrix[i].stays);
+        total += residency_arena_bytes(&l->matrix[i].residency);
     return total + workspace_bytes(&l->shape, &l->program.blocks, &limits) +
            cache_bytes(&spec, n, n);
 }
@@ -75,7 +75,7 @@ uint64_t encoder_bytes(const engine_encoder *c, const drey_model *m, const encod
     if (!encoder_is_there(c))
         return 0;
     return c->layout_memory.size_bytes + memory_bytes(c, m, needs) +
-           weights_stream_bytes(l->matrix, l->n_matrices, gguf_n_parts(m->file));
+           weights_stream_bytes(l->matrix, l->n_matrices, gguf_n_shards(m->file));
 }
 
 drey_status encoder_open(engine_encoder *c, const drey_model *m, const encoder_needs *needs,
@@ -119,7 +119,7 @@ static drey_status run_pass(runner *r, pass_group *group, drey_error *err)
     model_pass p;
     TRY(pass_begin(&p, r, group, 1, err));
     weights_read_to(r->weights, NULL);
-    pass_state state = PASS_GOES_ON;
+    pass_state state = PASS_CONTINUES;
     while (state != PASS_DONE) {
         TRY(pass_step(&p, 0, &state, err));
         if (state == PASS_STARVED)

@@ -18,7 +18,7 @@
 #include "unit/units.h"
 
 /* Resolves "auto" once, because its meaning changes all the time. */
-static drey_status settle_budget(drey_engine *e, drey_error *err)
+static drey_status resolve_budget(drey_engine *e, drey_error *err)
 {
     e->budget_bytes = e->config.memory.bytes;
     if (e->config.memory.bytes != DREY_MEMORY_AUTO)
@@ -36,7 +36,7 @@ drey_status engine_configure(drey_engine *e, const drey_engine_options *options,
     *e = (drey_engine){.ranks = options->ranks, .team = engine_team_of(options->ranks)};
     if (hooks)
         e->hooks = *hooks;
-    TRY(config_settle(options, hooks, &e->config, err));
+    TRY(config_resolve(options, hooks, &e->config, err));
     const config_units *units = &e->config.units;
     e->cpu = *cpu_tuning_default();
     if (units->has_tuning)
@@ -47,7 +47,7 @@ drey_status engine_configure(drey_engine *e, const drey_engine_options *options,
              "the CPU tier \"%s\" does not run on this machine; the best that does is %s",
              units->tier, kernel_tiers()[0]);
     TRY(engine_take_units(e, err));
-    return settle_budget(e, err);
+    return resolve_budget(e, err);
 }
 
 void engine_leave_draft(drey_engine *e)
@@ -93,7 +93,7 @@ void engine_apply_plan(drey_engine *e)
     engine_side *const sides[PLAN_MODELS] = {&e->target, &e->draft};
     for (int i = 0; i < PLAN_MODELS; i++)
         for (int32_t j = 0; j < e->inputs.model[i].n_matrices; j++)
-            sides[i]->layout.matrix[j].stays = e->plan.stays[i][j];
+            sides[i]->layout.matrix[j].residency = e->plan.residency[i][j];
 }
 
 /* A head over a slice of the vocabulary: tokens that a text may hold anywhere, above all those that
@@ -132,7 +132,7 @@ static drey_status open_side(drey_engine *e, int model, engine_side *side, const
     size_t ring = e->plan.ring_bytes[model];
     size_t bytes = (size_t)e->inputs.model[model].overhead_bytes + ring + 4096;
     for (int32_t i = 0; i < l->n_matrices; i++)
-        bytes += residency_arena_bytes(&l->matrix[i].stays);
+        bytes += residency_arena_bytes(&l->matrix[i].residency);
     int32_t n_slots = e->plan.expert_slots[model];
     if (l->experts)
         bytes += weights_experts_bytes(l->experts, l->shape.n_layers, n_slots, e->config.n_threads,

@@ -47,7 +47,7 @@ static expert_counts alone_experts(const drey_engine *e)
 
 static void led_opened(drey_engine *e, runner *target)
 {
-    target->beyond = &e->ranks->beyond;
+    target->remote = &e->ranks->remote;
     ranks_open_cache(e->ranks, target->cache);
 }
 
@@ -69,7 +69,7 @@ static void led_stepped(drey_engine *e)
 
 static int64_t led_idle_ns(const drey_engine *e)
 {
-    return e->ranks->away.idle_ns;
+    return e->ranks->wait.idle_ns;
 }
 
 /* The others' are as many as their latest messages say. */

@@ -32,7 +32,7 @@ drey_status engine_open_pool(drey_engine *e, drey_error *err)
     const core_set *cores[DREY_MAX_THREADS];
     bool any = false;
     for (int32_t i = 0; e->units && i < e->config.n_threads; i++) {
-        const core_set *of = &e->units->unit[e->units->slot[i].unit].word.cores;
+        const core_set *of = &e->units->unit[e->units->worker[i].unit].word.cores;
         cores[i] = cores_count(of) > 0 ? of : NULL;
         any = any || cores[i];
     }
@@ -46,7 +46,8 @@ size_t engine_units_bytes(const drey_engine *e)
         return 0;
     for (int32_t i = 0; i < e->target.layout.n_matrices; i++) {
         const weight *m = &e->target.layout.matrix[i];
-        weight_bytes += m->stays.in_pass ? (uint64_t)m->stays.n_groups * m->stays.group_bytes : 0;
+        weight_bytes +=
+            m->residency.in_pass ? (uint64_t)m->residency.n_groups * m->residency.group_bytes : 0;
     }
     int32_t rows = e->config.prompt_chunk ? e->config.prompt_chunk : DREY_MAX_PROMPT_CHUNK;
     return units_bytes(e->units) + units_device_bytes(e->units, weight_bytes, rows);
@@ -71,17 +72,18 @@ bool drey_engine_unit(const drey_engine *engine, int32_t i, drey_unit *out)
     snprintf(out->name, sizeof out->name, "%s%s%s", u->word.device ? u->word.device->name : "cpu",
              u->word.which[0] ? ":" : "", u->word.which);
     if (!u->word.device) {
-        snprintf(out->cpu_tier, sizeof out->cpu_tier, "%s", us->slot[u->first_slot].kernels->tier);
-        out->n_threads = u->n_slots;
+        snprintf(out->cpu_tier, sizeof out->cpu_tier, "%s",
+                 us->worker[u->first_worker].kernels->tier);
+        out->n_threads = u->n_workers;
         out->slow = u->word.slow;
     }
     for (int32_t w = 0; w < DREY_UNIT_WIDTHS; w++)
         out->share[w] = units_share(us, 1 << w, i);
-    for (int32_t k = 0; k < u->n_slots; k++) {
-        const unit_slot *slot = &us->slot[u->first_slot + k];
-        out->n_groups += slot->n_groups;
-        out->n_dense_blocks += slot->n_dense_blocks;
-        out->n_tails += slot->n_tails;
+    for (int32_t k = 0; k < u->n_workers; k++) {
+        const unit_worker *worker = &us->worker[u->first_worker + k];
+        out->n_groups += worker->n_groups;
+        out->n_dense_blocks += worker->n_dense_blocks;
+        out->n_tails += worker->n_tails;
     }
     out->attends = drey_engine_unit_no_attention(engine, i) == NULL;
     if (u->failed)

@@ -98,8 +98,8 @@ static void count_cached(drey_engine *e)
         const gguf *g = models[i]->file;
         const char *sidecar = i == 0 ? e->sidecar.path : NULL;
         size_t most = sidecar ? stream_cached_bytes(&sidecar, 1, e->config.reads.io) : 0;
-        for (int32_t part = 0; part < gguf_n_parts(g); part++) {
-            const char *path = gguf_part_path(g, part);
+        for (int32_t part = 0; part < gguf_n_shards(g); part++) {
+            const char *path = gguf_shard_path(g, part);
             most = max_size(most, stream_cached_bytes(&path, 1, e->config.reads.io));
         }
         cached += most;
@@ -139,7 +139,7 @@ static plan_experts gather_experts(const drey_engine *e, const model_layout *l, 
         for (int m = 0; m < EXPERT_MATRICES && l->experts[i].n_experts > 0; m++) {
             const expert_matrix *of = &l->experts[i].matrix[m];
             uint64_t groups = (uint64_t)r->n_used * (uint64_t)of->n_groups;
-            x.token_bytes += groups * of->all->stays.group_read_bytes;
+            x.token_bytes += groups * of->all->residency.group_read_bytes;
             x.token_numbers += (double)(groups * GROUP_ROWS) * (double)of->all->form.k;
         }
     return x;
@@ -147,14 +147,14 @@ static plan_experts gather_experts(const drey_engine *e, const model_layout *l, 
 
 static bool is_of_experts(const model_layout *l, const weight *m)
 {
-    return l->experts && !m->stays.in_pass && m != l->embedding;
+    return l->experts && !m->residency.in_pass && m != l->embedding;
 }
 
 static plan_matrix describe(const weight *m, bool must_stay, bool of_experts)
 {
-    return (plan_matrix){.groups = m->stays,
+    return (plan_matrix){.groups = m->residency,
                          .numbers = (double)m->form.n_rows * (double)m->form.k,
-                         .must_stay = must_stay && m->stays.in_pass,
+                         .must_stay = must_stay && m->residency.in_pass,
                          .of_experts = of_experts,
                          .first_bits = m->form.planes ? m->form.planes->bits : 0};
 }
@@ -168,7 +168,7 @@ static size_t head_table_bytes(const model_layout *l)
 static void gather_model(drey_engine *e, int model, const engine_side *side, const drey_model *m)
 {
     const model_layout *l = &side->layout;
-    int32_t n = l->n_matrices, n_parts = gguf_n_parts(m->file);
+    int32_t n = l->n_matrices, n_parts = gguf_n_shards(m->file);
     bool is_draft = model == PLAN_DRAFT;
     size_t table_bytes = head_table_bytes(l);
     const encoder_needs needs = engine_encoder_needs(e);
@@ -177,7 +177,7 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
     for (int32_t i = 0; i < n; i++)
         matrix[i] = describe(&l->matrix[i], all_stay || (e->inputs.deferred_rows > 0 && i == n - 1),
                              is_of_experts(l, &l->matrix[i]));
-    e->plan.stays[model] = arena_take(&e->memory.plan, (size_t)n * sizeof(residency));
+    e->plan.residency[model] = arena_take(&e->memory.plan, (size_t)n * sizeof(residency));
     e->inputs.model[model] = (plan_model){
         .shape = &l->shape,
         .blocks = &l->program.blocks,
@@ -297,7 +297,7 @@ static drey_status open_predictors(drey_engine *e, drey_error *err)
 static void gather_exits(drey_engine *e)
 {
     plan_inputs *in = &e->inputs;
-    in->exit_layers = exit_usual_layers(&e->predictors, verifies_roots_alone(e));
+    in->exit_layers = exit_mean_layers(&e->predictors, verifies_roots_alone(e));
     in->exit_shares = in->exit_layers > 0 ? e->predictors.passes : NULL;
     if (e->hooks.exit_layers > 0) {
         in->exit_layers = e->hooks.exit_layers;
@@ -336,7 +336,7 @@ static void gather_options(drey_engine *e)
     in->kv = engine_kv_format(e);
     in->kv_plain = e->kernels->kv_plain;
     in->facts.kv_name = c->memory.kv;
-    in->process.away = (plan_away){c->memory.kv_folder != NULL, c->memory.kv_bytes};
+    in->process.offload = (plan_offload){c->memory.kv_folder != NULL, c->memory.kv_bytes};
 }
 
 drey_status engine_gather_target(drey_engine *e, drey_error *err)

@@ -22,7 +22,7 @@ drey_status engine_find_sidecar(drey_engine *e, drey_error *err)
     if (c->files.no_sidecar)
         return DREY_OK;
     char *path = c->files.sidecar ? strdup(c->files.sidecar)
-                                  : path_with(gguf_part_path(g, 0), SIDECAR_FILE_ENDING);
+                                  : path_with(gguf_shard_path(g, 0), SIDECAR_FILE_ENDING);
     if (!path)
         FAIL(err, DREY_ERR_MEMORY, "no memory for the name of a sidecar");
     if (!c->files.sidecar && access(path, F_OK) != 0) {
@@ -59,9 +59,9 @@ static drey_status check_place(const drey_prepare_options *o, const char *path, 
     if (!partial)
         FAIL(err, DREY_ERR_MEMORY, "no memory for the name of a sidecar");
     bool is_model = false;
-    for (int32_t i = 0; i < gguf_n_parts(g); i++)
-        is_model |= path_same_file(path, gguf_part_path(g, i)) ||
-                    path_same_file(partial, gguf_part_path(g, i));
+    for (int32_t i = 0; i < gguf_n_shards(g); i++)
+        is_model |= path_same_file(path, gguf_shard_path(g, i)) ||
+                    path_same_file(partial, gguf_shard_path(g, i));
     free(partial);
     if (is_model)
         FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_OUTPUT,
@@ -103,7 +103,7 @@ static drey_status choose_planes(const sidecar_job *job, bool planes, drey_error
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "no matrix of %s is of a type whose bits can be split into planes (Q4_0, Q4_1, Q5_0, "
              "Q5_1, Q4_K, Q5_K, Q6_K)",
-             SHOWN_PATH(gguf_part_path(job->source, 0)));
+             SHOWN_PATH(gguf_shard_path(job->source, 0)));
     return DREY_OK;
 }
 
@@ -158,7 +158,7 @@ drey_status drey_prepare(const drey_prepare_options *o, drey_prepare_report *rep
     if (!o->model)
         FAIL(err, DREY_ERR_USAGE, "no model was given");
     char *path = o->output ? strdup(o->output)
-                           : path_with(gguf_part_path(o->model->file, 0), SIDECAR_FILE_ENDING);
+                           : path_with(gguf_shard_path(o->model->file, 0), SIDECAR_FILE_ENDING);
     if (!path)
         FAIL(err, DREY_ERR_MEMORY, "no memory for the name of a sidecar");
     arena memory = {0};

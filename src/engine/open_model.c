@@ -117,7 +117,7 @@ void drey_model_describe(const drey_model *m, drey_model_info *info)
     const model_shape *s = &m->shape;
     *info = (drey_model_info){.architecture = s->arch->name,
                               .name = m->name,
-                              .path = gguf_part_path(m->file, 0),
+                              .path = gguf_shard_path(m->file, 0),
                               .n_layers = s->n_layers,
                               .n_embd = s->n_embd,
                               .n_heads = s->n_heads,

@@ -95,7 +95,7 @@ static void predict(rehearsal *r, const drey_speeds *speeds)
         drey_speeds own = *speeds;
         own.disk_bytes_per_s = r->ranks.member[i].hello.disk_bytes_per_s;
         if (i == 0)
-            r->engine[0].inputs.beyond = (plan_beyond){others_s, r};
+            r->engine[0].inputs.remote = (plan_remote){others_s, r};
         plan_predict(&r->engine[i].inputs, &own, &r->engine[i].plan);
     }
 }

@@ -26,7 +26,7 @@ drey_status planner_take_draft(drey_planner *p, const drey_engine_options *optio
     engine_leave_draft(e);
     config_free(&e->config);
     e->inputs = p->of_target;
-    TRY(config_settle(options, NULL, &e->config, err));
+    TRY(config_resolve(options, NULL, &e->config, err));
     return engine_gather_draft(e, err);
 }
 
@@ -73,13 +73,13 @@ drey_status drey_planner_visit(drey_planner *p, uint64_t memory_bytes, drey_plan
     const model_layout *l = &p->engine.target.layout;
     for (int32_t i = 0; i < l->n_matrices; i++) {
         const weight *m = &l->matrix[i];
-        uint64_t streamed = residency_streamed_bytes(&m->stays);
+        uint64_t streamed = residency_streamed_bytes(&m->residency);
         bool of_experts = p->engine.inputs.model[PLAN_TARGET].matrix[i].of_experts;
         if (of_experts)
             visit(user, m->form.tensor->name, m->form.tensor->n_bytes, DREY_IN_SLOTS);
-        else if (!m->stays.in_pass && !residency_is_whole(&m->stays))
+        else if (!m->residency.in_pass && !residency_is_whole(&m->residency))
             visit(user, m->form.tensor->name, m->form.tensor->n_bytes, DREY_LOOKED_UP);
-        if (m->stays.n_pinned)
+        if (m->residency.n_pinned)
             visit(user, m->form.tensor->name, m->form.tensor->n_bytes - streamed, DREY_PINNED);
         if (streamed)
             visit(user, m->form.tensor->name, streamed, DREY_STREAMED);

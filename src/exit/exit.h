@@ -81,7 +81,7 @@ typedef struct exit_predictors {
     bool offline[EXIT_LAYERS + 1];   /* the most frequent layers of the training prompts */
     float expected[EXIT_LAYERS + 1]; /* share of the training tokens that left at a layer, at
                                         n_layers those that went through; the sum is 1 */
-    float passes[EXIT_LAYERS + 1];   /* share of passes that end there: exit_usual_layers */
+    float passes[EXIT_LAYERS + 1];   /* share of passes that end there: exit_mean_layers */
     exit_mlp mlp[EXIT_LAYERS + 1];
     arena memory; /* the weights */
 } exit_predictors;

@@ -60,7 +60,7 @@ static words guesses_here(const exit_user *user)
 {
     words w;
     if (user->draft)
-        return draft_words(gguf_part_path(user->draft, 0), user->draft_name);
+        return draft_words(gguf_shard_path(user->draft, 0), user->draft_name);
     if (!user->drafter)
         return (words){"nothing"};
     snprintf(w.text, sizeof w.text, "the drafter \"%s\"", user->drafter);
@@ -110,7 +110,7 @@ drey_status exit_open_for(exit_predictors *p, const exit_user *user, drey_error 
 {
     if (user->path)
         return open_at(p, user, user->path, err);
-    char *path = path_with(gguf_part_path(user->target, 0), EXIT_FILE_ENDING);
+    char *path = path_with(gguf_shard_path(user->target, 0), EXIT_FILE_ENDING);
     if (!path)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for a path");
     drey_status status = open_at(p, user, path, err);
@@ -124,7 +124,7 @@ int32_t exit_most_deferred(drey_exit mode, bool single)
 }
 
 /* A tree's pass ends only when its last node is decided: hardly ever early. */
-double exit_usual_layers(exit_predictors *p, bool single)
+double exit_mean_layers(exit_predictors *p, bool single)
 {
     const float n_passes = EXIT_MOST_SINGLE + 1;
     double layers = 0;

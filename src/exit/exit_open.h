@@ -29,4 +29,4 @@ drey_status exit_open_for(exit_predictors *p, const exit_user *user, drey_error 
 int32_t exit_most_deferred(drey_exit mode, bool single);
 /* The mean number of layers that a pass goes through, over the texts that the predictors were
  * trained on, with the passes that complete tokens which left; 0: nearly all. Sets p->passes. */
-double exit_usual_layers(exit_predictors *p, bool single);
+double exit_mean_layers(exit_predictors *p, bool single);

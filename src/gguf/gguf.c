@@ -251,12 +251,12 @@ void gguf_close(gguf **g)
 
 /* ---- What is in it ---- */
 
-int32_t gguf_n_parts(const gguf *g)
+int32_t gguf_n_shards(const gguf *g)
 {
     return g->n_parts;
 }
 
-const char *gguf_part_path(const gguf *g, int32_t number)
+const char *gguf_shard_path(const gguf *g, int32_t number)
 {
     return g->parts[number].path;
 }

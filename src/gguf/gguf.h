@@ -67,8 +67,8 @@ void gguf_close(gguf **g);
 drey_status gguf_parse(gguf **out, const uint8_t *bytes, size_t n_bytes, uint64_t file_bytes,
                        drey_error *err);
 
-int32_t gguf_n_parts(const gguf *g);
-const char *gguf_part_path(const gguf *g, int32_t part);
+int32_t gguf_n_shards(const gguf *g);
+const char *gguf_shard_path(const gguf *g, int32_t part);
 /* The state of the file when its header was read (not for gguf_parse). Borrowed. */
 const file_stamp *gguf_part_stamp(const gguf *g, int32_t part);
 uint64_t gguf_file_bytes(const gguf *g); /* all parts */

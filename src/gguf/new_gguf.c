@@ -303,9 +303,9 @@ drey_status new_gguf_check_output(const char *path, const gguf *of, const char *
     if (!partial)
         FAIL(err, DREY_ERR_MEMORY, "no memory for a file's name");
     bool is_read = read && path_same_file(path, read);
-    for (int32_t i = 0; i < gguf_n_parts(of); i++)
-        is_read |= path_same_file(path, gguf_part_path(of, i)) ||
-                   path_same_file(partial, gguf_part_path(of, i));
+    for (int32_t i = 0; i < gguf_n_shards(of); i++)
+        is_read |= path_same_file(path, gguf_shard_path(of, i)) ||
+                   path_same_file(partial, gguf_shard_path(of, i));
     free(partial);
     if (is_read)
         FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_OUTPUT,

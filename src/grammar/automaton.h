@@ -46,7 +46,7 @@ typedef struct automaton_edge {
 typedef enum note_kind {
     NOTE_TIMES,  /* `rule`, which is never empty, from `least` to `most` times; then node `to` */
     NOTE_TICKS,  /* from `least` to `most` of them */
-    NOTE_MEMBERS /* members: those of `required`, each of `all` at most once, any number of others */
+    NOTE_MEMBERS /* those of `required`, each of `all` at most once, any number of others */
 } note_kind;
 
 typedef struct automaton_note {

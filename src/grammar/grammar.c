@@ -16,9 +16,9 @@
 enum { MASK_BYTES = 640 << 10, MOST_MASKS = 64, MOST_FORCED = 64 };
 enum { MOST_READING = 6 << 20 }; /* bytes for reading a schema: its values, text, languages */
 
-typedef struct mask_slot {
+typedef struct mask_entry {
     int32_t state; /* state to which it belongs; 0: free */
-} mask_slot;
+} mask_entry;
 
 struct drey_grammar {
     const vocab_trie *trie;
@@ -29,15 +29,15 @@ struct drey_grammar {
     float *scratch;  /* [n_vocab] */
     /* [n_words]: tokens that were named as certain, where a longer one came. */
     uint64_t *misnamed;
-    mask_slot slots[MOST_MASKS];
+    mask_entry slots[MOST_MASKS];
     int32_t n_slots, n_words, next_slot;
     int32_t n_ahead;      /* masks in a row that were made ahead */
     int64_t n_prepared;   /* masks prepared for all texts */
     int64_t of_compacted; /* the slots belong to states of that count */
     bool in_use;
     char not_held[RULES_LEFT_OUT_BYTES]; /* places in schemas */
-    /* Its own places: the text so far, and those on the way through a token's bytes. */
-    int32_t places[1 + VOCAB_TRIE_LONGEST + 1];
+    /* Its own states: the text so far, and those on the way through a token's bytes. */
+    int32_t own[1 + VOCAB_TRIE_LONGEST + 1];
     int32_t first;
 };
 
@@ -148,7 +148,7 @@ static void make_work(drey_grammar *g)
         (int32_t)min_size(masks_bytes(g->trie->n_vocab) / 8 / (size_t)g->n_words, MOST_MASKS);
     memset(g->states, 0, sizeof *g->states);
     states_init(g->states, &g->automaton, rows);
-    g->states->held[0] = (held_places){g->places, 1 + VOCAB_TRIE_LONGEST + 1};
+    g->states->held[0] = (held_states){g->own, 1 + VOCAB_TRIE_LONGEST + 1};
 }
 
 static drey_status init(drey_grammar *g, drey_grammar_kind given, const char *text, size_t n,
@@ -169,7 +169,7 @@ static drey_status init(drey_grammar *g, drey_grammar_kind given, const char *te
              g->not_held);
     make_work(g);
     grammar_restart(g);
-    if (grammar_is_over(g, &g->places[0]))
+    if (grammar_is_over(g, &g->own[0]))
         FAIL(err, DREY_ERR_USAGE, "the grammar allows nothing but an empty text");
     return arena_check(&g->memory, err);
 }
@@ -237,66 +237,66 @@ bool *grammar_in_use(drey_grammar *g)
 
 /* ---- Places ---- */
 
-void grammar_hold(drey_grammar *g, int32_t *places, int32_t n)
+void grammar_hold(drey_grammar *g, int32_t *held, int32_t n)
 {
-    g->states->held[1] = (held_places){places, places ? n : 0};
+    g->states->held[1] = (held_states){held, held ? n : 0};
 }
 
 void grammar_restart(drey_grammar *g)
 {
-    memset(g->places, 0, sizeof g->places);
-    g->places[0] = states_first(g->states);
+    memset(g->own, 0, sizeof g->own);
+    g->own[0] = states_first(g->states);
 }
 
 int32_t grammar_now(const drey_grammar *g)
 {
-    return g->places[0];
+    return g->own[0];
 }
 
 bool grammar_now_may_end(const drey_grammar *g)
 {
-    return grammar_may_end(g, &g->places[0]);
+    return grammar_may_end(g, &g->own[0]);
 }
 
 bool grammar_now_over(const drey_grammar *g)
 {
-    return grammar_is_over(g, &g->places[0]);
+    return grammar_is_over(g, &g->own[0]);
 }
 
-/* way[0] is a place; the following ones are those after each byte of a token. */
+/* way[0] is a state; the following ones are those after each byte of a token. */
 static int32_t *way(drey_grammar *g)
 {
-    return &g->places[1];
+    return &g->own[1];
 }
 
-int32_t grammar_follow(drey_grammar *g, const int32_t *place, int32_t token)
+int32_t grammar_follow(drey_grammar *g, const int32_t *state, int32_t token)
 {
     uint8_t bytes[VOCAB_TRIE_LONGEST];
     int32_t n = vocab_trie_piece(g->trie->tokenizer, token, bytes), *at = way(g);
     if (n == 0)
         return GRAMMAR_NOWHERE;
-    *at = *place;
+    *at = *state;
     for (int32_t i = 0; i < n && *at != GRAMMAR_NOWHERE; i++)
         *at = states_step(g->states, at, bytes[i]);
     return *at;
 }
 
-bool grammar_may_end(const drey_grammar *g, const int32_t *place)
+bool grammar_may_end(const drey_grammar *g, const int32_t *state)
 {
-    return g->states->all[*place].ends;
+    return g->states->all[*state].ends;
 }
 
-bool grammar_is_over(const drey_grammar *g, const int32_t *place)
+bool grammar_is_over(const drey_grammar *g, const int32_t *state)
 {
-    return g->states->all[*place].n == 0;
+    return g->states->all[*state].n == 0;
 }
 
 /* ---- Masks ---- */
 
-/* The tokens of a part, from the place in way()[0]. Returns whether any may come. */
+/* The tokens of a part, from the state in way()[0]. Returns whether any may come. */
 static bool walk(drey_grammar *g, const vocab_part *part, uint64_t *mask)
 {
-    enum { WORTH_A_RUN = 8 }; /* nodes */
+    enum { LEAST_RUN = 8 }; /* nodes */
     int32_t *at = way(g);
     bool any = false;
     for (int32_t i = 1; i < part->n_nodes;) {
@@ -306,7 +306,7 @@ static bool walk(drey_grammar *g, const vocab_part *part, uint64_t *mask)
         *to = known >= 0 ? known : states_step(g->states, &to[-1], node->byte);
         if (*to == GRAMMAR_NOWHERE) {
             i = node->end;
-        } else if (node->n_plain != VOCAB_NOT_PLAIN && node->end - i >= WORTH_A_RUN &&
+        } else if (node->n_plain != VOCAB_NOT_PLAIN && node->end - i >= LEAST_RUN &&
                    states_plain_run(g->states, to).n >= node->n_plain) {
             any = set_bits(g->trie, node->first, part->nodes[node->end].first, mask) || any;
             i = node->end;
@@ -356,10 +356,10 @@ static int32_t free_slot(drey_grammar *g)
     return slot;
 }
 
-const uint64_t *grammar_mask(drey_grammar *g, const int32_t *place)
+const uint64_t *grammar_mask(drey_grammar *g, const int32_t *cursor)
 {
     states *s = g->states;
-    const int32_t state = states_coarse(s, place); /* many places in a long repetition have one */
+    const int32_t state = states_coarse(s, cursor); /* many in a long repetition have one */
     const bool ends = s->all[state].ends;
     int32_t slot = s->all[state].mask;
     if (slot >= 0)
@@ -378,12 +378,12 @@ const uint64_t *grammar_mask(drey_grammar *g, const int32_t *place)
     return mask;
 }
 
-bool grammar_prepare(drey_grammar *g, const int32_t *place)
+bool grammar_prepare(drey_grammar *g, const int32_t *state)
 {
-    if (*place == GRAMMAR_NOWHERE || g->n_ahead >= g->n_slots / 2 ||
-        g->states->all[states_coarse(g->states, place)].mask >= 0)
+    if (*state == GRAMMAR_NOWHERE || g->n_ahead >= g->n_slots / 2 ||
+        g->states->all[states_coarse(g->states, state)].mask >= 0)
         return false;
-    grammar_mask(g, place);
+    grammar_mask(g, state);
     g->n_ahead++;
     g->n_prepared++;
     return true;
@@ -394,11 +394,11 @@ int64_t grammar_n_prepared(const drey_grammar *g)
     return g->n_prepared;
 }
 
-bool grammar_allows(drey_grammar *g, const int32_t *place, int32_t token)
+bool grammar_allows(drey_grammar *g, const int32_t *state, int32_t token)
 {
     if (!tokenizer_is_end(g->trie->tokenizer, token))
-        return grammar_follow(g, place, token) != GRAMMAR_NOWHERE;
-    return grammar_may_end(g, place) || (grammar_mask(g, place)[token / 64] >> (token % 64) & 1);
+        return grammar_follow(g, state, token) != GRAMMAR_NOWHERE;
+    return grammar_may_end(g, state) || (grammar_mask(g, state)[token / 64] >> (token % 64) & 1);
 }
 
 /* ---- What is certain ---- */
@@ -432,12 +432,12 @@ static int longest(const vocab_trie *t, const vocab_part *part, const uint8_t *b
 
 /* Returns the longest token within the bytes that must come next, as far as a token usually goes.
  * *open: it may be the beginning of a longer one, of which not all bytes are certain. */
-static int32_t name_next(drey_grammar *g, const int32_t *place, bool *open)
+static int32_t name_next(drey_grammar *g, const int32_t *state, bool *open)
 {
     uint8_t bytes[MOST_FORCED];
     int32_t *at = way(g), plain = -1, other = -1;
     int n = 0;
-    *at = *place;
+    *at = *state;
     *open = true;
     while (n < MOST_FORCED && *open) {
         int byte = states_only_byte(g->states, *at);
@@ -457,10 +457,10 @@ static bool is_misnamed(const drey_grammar *g, int32_t token)
     return g->misnamed[token / 64] >> (token % 64) & 1;
 }
 
-int32_t grammar_forced(drey_grammar *g, const int32_t *place)
+int32_t grammar_forced(drey_grammar *g, const int32_t *state)
 {
     bool open;
-    int32_t token = name_next(g, place, &open);
+    int32_t token = name_next(g, state, &open);
     return token >= 0 && open && is_misnamed(g, token) ? -1 : token;
 }
 
@@ -469,10 +469,10 @@ int32_t grammar_forced(drey_grammar *g, const int32_t *place)
 void grammar_advance(drey_grammar *g, int32_t token)
 {
     bool open;
-    int32_t named = name_next(g, &g->places[0], &open);
+    int32_t named = name_next(g, &g->own[0], &open);
     if (named >= 0 && open && is_misnamed(g, named) != (named != token))
         g->misnamed[named / 64] ^= UINT64_C(1) << (named % 64);
-    int32_t next = grammar_follow(g, &g->places[0], token);
-    g->places[0] = next;
+    int32_t next = grammar_follow(g, &g->own[0], token);
+    g->own[0] = next;
     g->n_ahead = 0;
 }

@@ -1,4 +1,4 @@
-/* Runs of plain characters: see states.h. Inside of a string any of them leads to the same place,
+/* Runs of plain characters: see states.h. Inside of a string any of them leads to the same state,
  * and most tokens are made of nothing else. */
 #include "grammar/states.h"
 #include "grammar/vocab_trie.h"
@@ -65,10 +65,10 @@ static int32_t after_any(states *s, int32_t id)
     return after;
 }
 
-plain_run states_plain_run(states *s, const int32_t *place)
+plain_run states_plain_run(states *s, const int32_t *state)
 {
     plain_run run = {0};
-    for (int32_t id = *place; run.n < VOCAB_PLAIN_MOST; run.n++) {
+    for (int32_t id = *state; run.n < VOCAB_PLAIN_MOST; run.n++) {
         int32_t after = after_any(s, id);
         if (after == STATE_PLAIN_UNKNOWN) /* all that was seen of them has other ids */
             return (plain_run){0};

@@ -344,13 +344,13 @@ static void forget(states *s)
     int32_t new_id[STATES_MOST] = {0};
     for (int h = 0; h < STATES_HELD; h++)
         for (int32_t i = 0; i < s->held[h].n; i++)
-            keeps[s->held[h].places[i]] = true;
+            keeps[s->held[h].ids[i]] = true;
     clear(s);
     keep_cells(s, keeps);
     keep_states(s, keeps, new_id);
     for (int h = 0; h < STATES_HELD; h++)
         for (int32_t i = 0; i < s->held[h].n; i++)
-            s->held[h].places[i] = new_id[s->held[h].places[i]];
+            s->held[h].ids[i] = new_id[s->held[h].ids[i]];
     s->n_compacted++;
 }
 
@@ -366,16 +366,16 @@ int32_t states_first(states *s)
     return state_found(s);
 }
 
-int32_t states_step(states *s, const int32_t *place, uint8_t byte)
+int32_t states_step(states *s, const int32_t *state, uint8_t byte)
 {
     const automaton *a = s->a;
     const uint8_t class = a->class_of[byte];
-    int32_t known = states_known(s, *place, byte);
+    int32_t known = states_known(s, *state, byte);
     if (known >= 0)
         return known;
     if (is_full(s))
         forget(s);
-    const grammar_state from = s->all[*place];
+    const grammar_state from = s->all[*state];
     begin_set(s);
     for (int32_t i = 0; i < from.n; i++) {
         state_config c = s->configs[from.first + i];
@@ -387,7 +387,7 @@ int32_t states_step(states *s, const int32_t *place, uint8_t byte)
             }
     }
     int32_t to = state_found(s);
-    s->rows[(int64_t)*place * a->n_classes + class] = to;
+    s->rows[(int64_t)*state * a->n_classes + class] = to;
     return to;
 }
 
@@ -468,16 +468,16 @@ static int32_t find_coarse(states *s, int32_t id)
     return coarse == GRAMMAR_NOWHERE ? id : coarse; /* no room: it stands for itself */
 }
 
-int32_t states_coarse(states *s, const int32_t *place)
+int32_t states_coarse(states *s, const int32_t *state)
 {
-    if (s->a->n_notes == 0 || s->all[*place].coarse >= 0)
-        return s->a->n_notes == 0 ? *place : s->all[*place].coarse;
+    if (s->a->n_notes == 0 || s->all[*state].coarse >= 0)
+        return s->a->n_notes == 0 ? *state : s->all[*state].coarse;
     if (is_full(s))
         forget(s);
     const bool narrowed = s->narrowed;
-    int32_t coarse = find_counts(s, &s->all[*place]) ? find_coarse(s, *place) : *place;
+    int32_t coarse = find_counts(s, &s->all[*state]) ? find_coarse(s, *state) : *state;
     s->narrowed = narrowed; /* nothing is left out where there is no room */
-    s->all[*place].coarse = coarse;
+    s->all[*state].coarse = coarse;
     return coarse;
 }
 

@@ -1,7 +1,7 @@
 /* States of a text in a grammar: states of the automaton with its stacks.
  *
  * A *cell* is a node to return to, what is noted of the rule that returns there, and the cell below
- * it: the same cells are the same stack. Places in a long repetition differ by what is noted alone.
+ * it: the same cells are the same stack. States in a long repetition differ by what is noted alone.
  * What follows them in the next bytes does not, but near the repetition's bounds: states_coarse is
  * the state that stands for all of those. A state is a list of (node, stack), in the order in which
  * they were found, which depends on the text's bytes alone. States and cells are found once and
@@ -49,10 +49,10 @@ typedef struct grammar_state {
     bool ends;        /* the text may end here */
 } grammar_state;
 
-typedef struct held_places {
-    int32_t *places;
+typedef struct held_states {
+    int32_t *ids;
     int32_t n;
-} held_places;
+} held_states;
 
 /* Range of a note's counts in all stacks of a state, and how much of it is left out. */
 typedef struct count_range {
@@ -68,7 +68,7 @@ typedef struct states {
     int32_t *rows; /* [most][n_classes]: what follows; -1: not known yet */
     int32_t n_cells, n_configs, n, most;
     int64_t n_compacted; /* number of times that states were forgotten */
-    held_places held[STATES_HELD];
+    held_states held[STATES_HELD];
     /* While a byte is taken. */
     state_config todo[STATES_MOST_VISITS], visits[STATES_VISIT_BUCKETS];
     uint32_t stamps[STATES_VISIT_BUCKETS], stamp;
@@ -85,15 +85,15 @@ typedef struct states {
 void states_init(states *s, const automaton *a, int32_t *rows);
 /* The state at the beginning of a text. */
 int32_t states_first(states *s);
-/* The state after one more byte, from the state in a held place. */
-int32_t states_step(states *s, const int32_t *place, uint8_t byte);
+/* The state after one more byte, from the state in a held state. */
+int32_t states_step(states *s, const int32_t *state, uint8_t byte);
 static inline int32_t states_known(const states *s, int32_t id, uint8_t byte)
 {
     return s->rows[(int64_t)id * s->a->n_classes + s->a->class_of[byte]];
 }
 /* The state of which the same is true for the next VOCAB_TRIE_LONGEST bytes, and which many states
- * in long repetitions share: often the one in the held place itself. It is not held. */
-int32_t states_coarse(states *s, const int32_t *place);
+ * in long repetitions share: often the one in the held state itself. It is not held. */
+int32_t states_coarse(states *s, const int32_t *state);
 /* Returns whether a token usually ends before the next character, inside of a text that is
  * certain. */
 bool states_is_cut(const states *s, int32_t id);
@@ -107,5 +107,5 @@ typedef struct plain_run {
     bool ends; /* no plain character may follow them */
 } plain_run;
 
-/* From the state in a held place. */
-plain_run states_plain_run(states *s, const int32_t *place);
+/* From the state in a held state. */
+plain_run states_plain_run(states *s, const int32_t *state);

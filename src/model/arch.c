@@ -473,5 +473,5 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
 
 drey_status model_shape_read(model_shape *s, const gguf *g, drey_error *err)
 {
-    return error_in_file(err, gguf_part_path(g, 0), read_shape(s, g, err));
+    return error_in_file(err, gguf_shard_path(g, 0), read_shape(s, g, err));
 }

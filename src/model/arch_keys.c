@@ -143,7 +143,7 @@ static bool has_kind(const gguf_key *key, key_use use)
 }
 
 /* Returns whether a key lists the local layers, an item for each, as the architecture has them. */
-static bool is_usual_pattern(const gguf_key *key, const model_shape *s)
+static bool is_default_pattern(const gguf_key *key, const model_shape *s)
 {
     const int32_t period = s->arch->window_period;
     if (key->kind != GGUF_ARRAY || key->n_items < (uint64_t)s->n_layers ||
@@ -182,7 +182,7 @@ static drey_status check_key(const gguf_key *key, gguf_string suffix, const mode
         return DREY_OK;
     if (k && k->use != KEY_FACTOR && k->use != KEY_SET) {
         bool pattern = gguf_is_text(suffix, "attention.sliding_window_pattern");
-        if (!has_kind(key, k->use) && !(pattern && is_usual_pattern(key, s)))
+        if (!has_kind(key, k->use) && !(pattern && is_default_pattern(key, s)))
             FAIL(err, DREY_ERR_UNSUPPORTED,
                  "key %s is %s, where drey computes models with one %s only", name,
                  show_value(key, value),

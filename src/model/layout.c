@@ -38,7 +38,7 @@ static drey_status bind_embedding(binder *b)
     const model_shape *s = &b->layout->shape;
     TRY(bind_whole(b, "token_embd.weight", s->n_embd, s->n_vocab, &b->layout->embedding));
     if (b->arena)
-        b->layout->embedding->stays.in_pass = false;
+        b->layout->embedding->residency.in_pass = false;
     b->layout->n_looked_up = 1;
     return DREY_OK;
 }
@@ -277,7 +277,7 @@ static drey_status layout_init(model_layout *l, const model_shape *shape, const 
     for (int32_t i = 0; i < s->n_ropes; i++)
         l->angles.frequency[i] = arena_take(a, (size_t)s->n_rot / 2 * sizeof(double));
     program_init(&l->program, s->n_layers, s->encoder.n_readers, a);
-    TRY(error_in_file(err, gguf_part_path(g, 0), bind_all(&b)));
+    TRY(error_in_file(err, gguf_shard_path(g, 0), bind_all(&b)));
     number_states(l);
     program_write(&l->program, l);
     return DREY_OK;
@@ -400,7 +400,7 @@ static drey_status read_vector(const layout_vector *v, const gguf *g, weights *w
             FAIL(err, DREY_ERR_FORMAT,
                  "%s: tensor %s holds numbers that are not finite: the file is damaged, fetch it "
                  "again",
-                 SHOWN_PATH(gguf_part_path(g, v->tensor->part)), v->tensor->name);
+                 SHOWN_PATH(gguf_shard_path(g, v->tensor->part)), v->tensor->name);
     return DREY_OK;
 }
 
@@ -446,7 +446,7 @@ drey_status model_layout_read(model_layout *l, const gguf *g, weights *w, drey_e
     for (int32_t i = 0; t && i < l->shape.n_rot / 2; i++)
         if (!(factors[i] >= 1e-6f && factors[i] <= 1e6f))
             FAIL(err, DREY_ERR_FORMAT, "%s: tensor %s holds %g; the file is broken",
-                 SHOWN_PATH(gguf_part_path(g, t->part)), name, (double)factors[i]);
+                 SHOWN_PATH(gguf_shard_path(g, t->part)), name, (double)factors[i]);
     for (int32_t i = 0; i < l->shape.n_ropes; i++)
         l->angles.scale[i] = rope_frequencies(&l->shape, &l->shape.rope[i], t ? factors : NULL,
                                               l->angles.frequency[i]);

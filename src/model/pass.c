@@ -187,13 +187,13 @@ static void end_layer(model_pass *p)
     pass_take_taps(p);
 }
 
-drey_status pass_send_beyond(model_pass *p, drey_error *err)
+drey_status pass_send_remote(model_pass *p, drey_error *err)
 {
-    const pass_beyond *beyond = p->r->beyond;
-    if (!beyond)
+    const pass_remote *remote = p->r->remote;
+    if (!remote)
         return DREY_OK;
-    p->is_away = p->n_logits > 0; /* else nobody asks for them */
-    return beyond->send(beyond->user, p, err);
+    p->is_remote = p->n_logits > 0; /* else nobody asks for them */
+    return remote->send(remote->user, p, err);
 }
 
 /* Up to the next product, the next place between two layers, or the end. */
@@ -202,7 +202,7 @@ static drey_status advance(model_pass *p, drey_error *err)
     if (p->loading.goes_on)
         return load_next(p, err);
     p->place = PASS_IN_STEPS;
-    while (!p->in_product && !p->is_away && p->place == PASS_IN_STEPS)
+    while (!p->in_product && !p->is_remote && p->place == PASS_IN_STEPS)
         switch (next_step(p)->kind) {
         case STEP_ROWS:
             run_rows(p);
@@ -231,7 +231,7 @@ static drey_status advance(model_pass *p, drey_error *err)
 
 /* ---- Continuing ---- */
 
-static void tell_loading(const runner *r)
+static void report_loading(const runner *r)
 {
     if (!r->loading || weights_loaded(r->weights))
         return;
@@ -240,7 +240,7 @@ static void tell_loading(const runner *r)
     r->loading(r->loading_user, count.read_bytes);
 }
 
-/* Continues the open product; *state is PASS_GOES_ON when it is done. */
+/* Continues the open product; *state is PASS_CONTINUES when it is done. */
 static drey_status continue_product(model_pass *p, int64_t until_ns, bool *done, pass_state *state,
                                     drey_error *err)
 {
@@ -251,37 +251,38 @@ static drey_status continue_product(model_pass *p, int64_t until_ns, bool *done,
     if (r->trace)
         trace_add(r->trace, 0, TRACE_MATMUL, start, clock_ns(), p->n_rows);
     *done = now == PRODUCT_DONE;
-    *state = now == PRODUCT_STARVED ? PASS_STARVED : PASS_GOES_ON;
+    *state = now == PRODUCT_STARVED ? PASS_STARVED : PASS_CONTINUES;
     if (!*done)
         return DREY_OK;
     p->in_product = false;
-    tell_loading(r);
+    report_loading(r);
     if (atomic_load_explicit(r->cancel, memory_order_relaxed))
         FAIL(err, DREY_ERR_CANCELLED, "cancelled");
     return DREY_OK;
 }
 
 /* The rows are with others. */
-static drey_status run_away(model_pass *p, bool *done, pass_state *state, drey_error *err)
+static drey_status run_remote(model_pass *p, bool *done, pass_state *state, drey_error *err)
 {
-    const pass_beyond *beyond = p->r->beyond;
+    const pass_remote *remote = p->r->remote;
     if (atomic_load_explicit(p->r->cancel, memory_order_relaxed))
         FAIL(err, DREY_ERR_CANCELLED, "cancelled");
-    TRY(beyond->take(beyond->user, p, done, err));
-    *state = *done ? PASS_GOES_ON : PASS_STARVED;
-    p->is_away = !*done;
+    TRY(remote->take(remote->user, p, done, err));
+    *state = *done ? PASS_CONTINUES : PASS_STARVED;
+    p->is_remote = !*done;
     return DREY_OK;
 }
 
-static drey_status go_on(model_pass *p, int64_t until_ns, pass_state *state, drey_error *err)
+static drey_status continue_pass(model_pass *p, int64_t until_ns, pass_state *state,
+                                 drey_error *err)
 {
-    *state = PASS_GOES_ON;
+    *state = PASS_CONTINUES;
     do {
         bool done = true;
         if (p->in_product)
             TRY(continue_product(p, until_ns, &done, state, err));
-        else if (p->is_away)
-            TRY(run_away(p, &done, state, err));
+        else if (p->is_remote)
+            TRY(run_remote(p, &done, state, err));
         if (!done)
             return DREY_OK;
         if (p->place == PASS_OVER) {
@@ -355,7 +356,7 @@ drey_status pass_begin(model_pass *p, runner *r, pass_group *groups, int32_t n_g
     count_rows(p);
     pass_place_rows(p);
     TRY(weights_pass_begin(r->weights, r->layout->experts || needs_head(p), err));
-    pass_away_begin(p);
+    pass_offload_begin(p);
     if (p->n_own == 0)
         skip_layers(p);
     p->loading.goes_on = r->layout->experts && !weights_loaded(r->weights);
@@ -368,7 +369,7 @@ drey_status pass_begin(model_pass *p, runner *r, pass_group *groups, int32_t n_g
 
 drey_status pass_step(model_pass *p, int64_t until_ns, pass_state *state, drey_error *err)
 {
-    drey_status status = go_on(p, until_ns, state, err);
+    drey_status status = continue_pass(p, until_ns, state, err);
     if (status != DREY_OK)
         pass_leave(p);
     return status;
@@ -376,23 +377,23 @@ drey_status pass_step(model_pass *p, int64_t until_ns, pass_state *state, drey_e
 
 bool pass_ready(const model_pass *p)
 {
-    if (p->is_away)
-        return p->r->beyond->ready(p->r->beyond->user);
+    if (p->is_remote)
+        return p->r->remote->ready(p->r->remote->user);
     return !p->in_product || product_ready(p->r->weights);
 }
 
 int64_t pass_room_ns(const model_pass *p)
 {
-    return p->is_away ? INT64_MAX : weights_room_ns(p->r->weights);
+    return p->is_remote ? INT64_MAX : weights_room_ns(p->r->weights);
 }
 
 void pass_wait(model_pass *p)
 {
     if (p->in_product) {
         product_wait(p->r->weights);
-    } else if (p->is_away) {
+    } else if (p->is_remote) {
         int64_t start = clock_ns();
-        p->r->beyond->wait(p->r->beyond->user, p->r->cancel);
+        p->r->remote->wait(p->r->remote->user, p->r->cancel);
         trace_add(p->r->weights->reading.trace, 0, TRACE_RANKS, start, clock_ns(), 0);
     }
 }
@@ -463,7 +464,7 @@ void pass_drop(model_pass *p, int32_t group)
     if (p->n_logits == 0 && gone->n_logits > 0)
         weights_pass_without_head(p->r->weights);
     gone->n = gone->n_logits = gone->n_taps = 0;
-    pass_away_begin(p); /* what is asked for may be its own */
+    pass_offload_begin(p); /* what is asked for may be its own */
 }
 
 static weight *first_of_layer(const runner *r, int32_t layer)
@@ -499,8 +500,8 @@ void pass_leave(model_pass *p)
     product_leave(p->r->weights);
     experts_leave(p->r->weights);
     weights_pass_leave(p->r->weights);
-    pass_away_leave(p);
-    p->in_product = p->is_away = false;
+    pass_offload_leave(p);
+    p->in_product = p->is_remote = false;
     p->place = PASS_OVER;
 }
 
@@ -518,7 +519,7 @@ drey_status pass_run(runner *r, pass_group *groups, int32_t n_groups, drey_error
 {
     model_pass p;
     TRY(pass_begin(&p, r, groups, n_groups, err));
-    pass_state state = PASS_GOES_ON;
+    pass_state state = PASS_CONTINUES;
     while (state != PASS_DONE) {
         TRY(pass_step(&p, 0, &state, err));
         if (state == PASS_STARVED)

@@ -9,7 +9,7 @@
  * pass_run; others drive it:
  *
  *     pass_begin(&p, r, groups, n, err)
- *     for (state = PASS_GOES_ON; state != PASS_DONE;) {
+ *     for (state = PASS_CONTINUES; state != PASS_DONE;) {
  *         pass_step(&p, until, &state, err)        a layer, or a slice of time
  *         if (state == PASS_STARVED)
  *             ... something else for pass_room_ns(&p), or pass_wait(&p)
@@ -111,7 +111,7 @@ typedef struct pass_inputs {
 } pass_inputs;
 
 /* Layers after the own ones, which others compute (ranks/ranks.h). */
-typedef struct pass_beyond {
+typedef struct pass_remote {
     void *user;
     /* The rows have come through the own layers: sends them there. They come back if the pass has
      * logits; else it is over, and a failure of those others is one of a later pass. */
@@ -122,7 +122,7 @@ typedef struct pass_beyond {
     void (*wait)(void *user, const _Atomic bool *cancel);
     /* Takes them if they are back, in their places. DREY_ERR_IO: those others have failed. */
     drey_status (*take)(void *user, const model_pass *p, bool *done, drey_error *err);
-} pass_beyond;
+} pass_remote;
 
 /* Everything that passes of one model need, all borrowed. */
 typedef struct runner {
@@ -141,7 +141,7 @@ typedef struct runner {
     trace *trace; /* trace of products and attention, waiting for threads included; may be NULL */
     const pass_route *route;   /* routes that replace the routers' choice; may be NULL */
     const pass_inputs *inputs; /* observer of the products' inputs; may be NULL */
-    const pass_beyond *beyond; /* NULL: all layers are here */
+    const pass_remote *remote; /* NULL: all layers are here */
     bool whole_heads;          /* for measurements: attention is not divided between units */
 } runner;
 
@@ -152,9 +152,9 @@ static inline bool pass_is_prompt(int32_t n_rows, int32_t n_logits)
 }
 
 typedef enum pass_state {
-    PASS_GOES_ON, /* a layer is complete, or the time is over: there is more to do at once */
-    PASS_STARVED, /* nothing that is needed next has arrived from the disk */
-    PASS_DONE     /* everything is computed: pass_end */
+    PASS_CONTINUES, /* a layer is complete, or the time is over: there is more to do at once */
+    PASS_STARVED,   /* nothing that is needed next has arrived from the disk */
+    PASS_DONE       /* everything is computed: pass_end */
 } pass_state;
 
 /* State of a pass, seen from outside. */
@@ -177,7 +177,7 @@ struct model_pass {
     int32_t at;            /* the next step of the program */
     pass_place place;
     bool in_product;
-    bool is_away; /* its rows are with others (pass_beyond) */
+    bool is_remote; /* its rows are with others (pass_remote) */
     struct {
         bool goes_on;
         int32_t n;                /* matrices that are in memory */
@@ -197,7 +197,7 @@ struct model_pass {
     struct {
         kv_file *file;
         int32_t layer, group, chunk; /* chunk -1: the first that the layer sees */
-    } away;
+    } offload;
     _Atomic bool failed;
     drey_error error; /* error of the first row that failed */
     /* Input of the quantising steps, and the kinds in which the next product needs it. */

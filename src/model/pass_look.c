@@ -25,7 +25,7 @@ bool pass_can_look(const model_pass *p)
 {
     const runner *r = p->r;
     return pass_at_layer(p) && weights_loaded(r->weights) && !r->layout->table &&
-           residency_is_whole(&r->layout->head->stays);
+           residency_is_whole(&r->layout->head->residency);
 }
 
 /* The final norm of a row, as row i of y. */

@@ -433,7 +433,7 @@ static drey_status check_finite(const model_pass *p, drey_error *err)
         FAIL(err, DREY_ERR_FORMAT,
              "%s: the numbers after the last layer are not finite: the file is damaged, fetch it "
              "again",
-             SHOWN_PATH(gguf_part_path(r->weights->file, 0)));
+             SHOWN_PATH(gguf_shard_path(r->weights->file, 0)));
     return DREY_OK;
 }
 

@@ -24,15 +24,16 @@ void pass_drop_rows(model_pass *p, int32_t first, int32_t n);
 /* Takes, for a layer after a target: lays the states of rows that have them ready for the product
  * that makes rows of them. Returns whether there are any. */
 bool pass_take_tapped(model_pass *p);
-/* Reads the part of the rows' caches that is in the file (pass_away.c): asks for what the present
- * layer and those after it will read, as far as there is room; gives up what was asked for. */
-void pass_away_begin(model_pass *p);
-void pass_away_leave(model_pass *p);
+/* Reads the part of the rows' caches that is in the file (pass_offload.c): asks for what the
+ * present layer and those after it will read, as far as there is room; gives up what was asked for.
+ * */
+void pass_offload_begin(model_pass *p);
+void pass_offload_leave(model_pass *p);
 /* The chunks of a run's cache that its rows see in the present layer, first to *end. */
-int32_t pass_away_chunks(const model_pass *p, int32_t group, int32_t layer, int32_t *end);
-/* The next one, in that order, which pass_away_next gives back. */
-drey_status pass_away_wait(model_pass *p, const uint8_t **keys, drey_error *err);
-void pass_away_next(model_pass *p);
+int32_t pass_offload_chunks(const model_pass *p, int32_t group, int32_t layer, int32_t *end);
+/* The next one, in that order, which pass_offload_next gives back. */
+drey_status pass_offload_wait(model_pass *p, const uint8_t **keys, drey_error *err);
+void pass_offload_next(model_pass *p);
 /* Tokens to the residual stream; of a layer after a target, which is there already, next to it.
  * DREY_ERR_IO. */
 drey_status pass_embed(model_pass *p, drey_error *err);
@@ -53,7 +54,7 @@ void pass_finish(const runner *r, const int64_t *ids, float *logits, int64_t n);
 void pass_open_product(model_pass *p, const product *products, int32_t n);
 void pass_open_loading(model_pass *p, weight *m);
 /* Gives the rows to those who compute the layers after the own ones, if there are some. */
-drey_status pass_send_beyond(model_pass *p, drey_error *err);
+drey_status pass_send_remote(model_pass *p, drey_error *err);
 
 /* Runs a step over the pass's rows, in tiles of TOKEN_TILE that threads take. */
 void pass_each_row(model_pass *p, pass_rows_fn *step);

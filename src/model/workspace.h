@@ -33,7 +33,7 @@ typedef struct workspace_limits {
     int32_t n_attending; /* units that have a part in attention: above 1 it is divided */
     int32_t n_devices;   /* devices, whether or not they have */
     int32_t n_logits;    /* numbers of a row of logits; 0: V */
-    bool away;           /* caches may have a file: attention is left and continued */
+    bool offloads;       /* caches may have a file: attention is left and continued */
 } workspace_limits;
 
 /* Numbers of buffers. A block numbers its own from BUFFER_OWN on; those before are all blocks'. */

@@ -57,7 +57,7 @@ static uint64_t model_pinned_bytes(const plan_inputs *in, const plan_result *r, 
     const plan_model *m = &in->model[model];
     uint64_t total = 0;
     for (int32_t i = 0; i < m->n_matrices; i++)
-        total += residency_bytes(&r->stays[model][i]);
+        total += residency_bytes(&r->residency[model][i]);
     return total;
 }
 
@@ -135,7 +135,7 @@ workspace_limits plan_workspace(const plan_inputs *in, const plan_result *r, int
                                .n_attending = in->n_attending,
                                .n_devices = in->n_devices,
                                .n_logits = in->model[model].n_logits,
-                               .away = model == PLAN_TARGET && r->window > 0};
+                               .offloads = model == PLAN_TARGET && r->window > 0};
     if (model == PLAN_DRAFT) {
         bool is_view = in->model[model].is_view;
         limits.max_rows =
@@ -279,7 +279,7 @@ static void pin_least(const plan_inputs *in, plan_result *r)
         r->expert_slots[i] = in->model[i].experts.least;
         for (int32_t j = 0; j < in->model[i].n_matrices; j++) {
             const plan_matrix *m = &in->model[i].matrix[j];
-            residency *stays = &r->stays[i][j];
+            residency *stays = &r->residency[i][j];
             *stays = m->groups;
             if (m->must_stay)
                 *(stays->split ? &stays->n_planes[0] : &stays->n_pinned) = stays->n_groups;
@@ -307,7 +307,7 @@ static bool pin_bit(const plan_model *target, plan_result *r, int32_t bit, uint6
     bool whole = *room >= all;
     double share = whole ? 1.0 : (double)*room / (double)all;
     for (int32_t i = 0; i < target->n_matrices; i++) {
-        residency *stays = &r->stays[PLAN_TARGET][i];
+        residency *stays = &r->residency[PLAN_TARGET][i];
         int plane = plane_of_bit(&target->matrix[i], bit);
         if (!plane)
             continue;
@@ -370,7 +370,7 @@ static uint64_t streamed_bytes(const plan_inputs *in, const plan_result *r)
 {
     uint64_t total = 0;
     for (int32_t i = 0; i < in->model[PLAN_TARGET].n_matrices; i++)
-        total += residency_streamed_bytes(&r->stays[PLAN_TARGET][i]);
+        total += residency_streamed_bytes(&r->residency[PLAN_TARGET][i]);
     return total;
 }
 
@@ -378,8 +378,8 @@ static void pin_lookups(const plan_inputs *in, plan_result *r, uint64_t *room)
 {
     for (int i = PLAN_MODELS - 1; i >= 0; i--)
         for (int32_t j = 0; j < in->model[i].n_matrices; j++)
-            if (!r->stays[i][j].in_pass && !in->model[i].matrix[j].of_experts)
-                pin_whole(&r->stays[i][j], room);
+            if (!r->residency[i][j].in_pass && !in->model[i].matrix[j].of_experts)
+                pin_whole(&r->residency[i][j], room);
 }
 
 /* More slots for the target's experts, as far as there is room. */
@@ -406,7 +406,7 @@ static void pin_bits(const plan_model *target, plan_result *r, uint64_t *room)
  * the first ones. Returns the remaining room. */
 static uint64_t pin_groups(const plan_inputs *in, uint64_t room, double front_share, plan_result *r)
 {
-    residency *stays = r->stays[PLAN_TARGET];
+    residency *stays = r->residency[PLAN_TARGET];
     int32_t n = in->model[PLAN_TARGET].n_matrices;
     pin_least(in, r);
     pin_more(&stays[n - 1], stays[n - 1].n_groups, &room);
@@ -429,10 +429,10 @@ static double best_front_share(const plan_inputs *in, uint64_t room, plan_result
     if (in->exit_layers <= 0)
         return best;
     pin_groups(in, room, best, r);
-    double best_s = (1 - least_gain) * plan_usual_pass_s(in, r);
+    double best_s = (1 - least_gain) * plan_expected_pass_s(in, r);
     for (int percent = 100; percent >= 60; percent -= 2) {
         pin_groups(in, room, 0.01 * percent, r);
-        double s = plan_usual_pass_s(in, r);
+        double s = plan_expected_pass_s(in, r);
         if (s < best_s) {
             best_s = s;
             best = 0.01 * percent;
@@ -451,7 +451,7 @@ static void pin(const plan_inputs *in, uint64_t room, plan_result *r)
     add_slots(in, r, &room);
     if (streamed_bytes(in, r) == 0)
         pin_lookups(in, r, &room);
-    r->report.front_layers = front_share > 0 ? plan_front_layers(in, r) : 0;
+    r->report.front_layers = front_share > 0 ? plan_leading_layers(in, r) : 0;
 }
 
 uint64_t plan_step_bytes(const plan_inputs *in, const plan_result *r)
@@ -464,7 +464,7 @@ static void pin_share_of_each(const plan_inputs *in, plan_result *r)
     const plan_experts *e = &in->model[PLAN_TARGET].experts;
     r->expert_slots[PLAN_TARGET] = max_i32(e->least, (int32_t)(in->share * e->most));
     for (int32_t i = 0; i < in->model[PLAN_TARGET].n_matrices; i++) {
-        residency *stays = &r->stays[PLAN_TARGET][i];
+        residency *stays = &r->residency[PLAN_TARGET][i];
         if (stays->in_pass)
             stays->n_pinned = max_i32(stays->n_pinned, (int32_t)(in->share * stays->n_groups));
     }
@@ -539,7 +539,7 @@ static void end_report(const plan_inputs *in, uint64_t fixed, uint64_t stays, pl
     for (int i = PLAN_TARGET + 1; i < PLAN_MODELS; i++)
         t->draft_bytes += side_bytes(in, r, i);
     for (int32_t i = 0; i < in->model[PLAN_TARGET].n_matrices; i++) {
-        const residency *m = &r->stays[PLAN_TARGET][i];
+        const residency *m = &r->residency[PLAN_TARGET][i];
         if (in->model[PLAN_TARGET].matrix[i].of_experts)
             continue;
         if (!m->in_pass)
@@ -636,7 +636,7 @@ static drey_status grow_window(const plan_inputs *in, uint64_t budget_bytes, pla
 static int32_t least_window(const plan_inputs *in)
 {
     const store_shape shape = target_kv(in);
-    int32_t usual = kv_usual_window(&shape);
+    int32_t usual = kv_default_window(&shape);
     return max_i32(min_i32(usual, in->n_context / ATTEND_BLOCK * ATTEND_BLOCK), KV_LEAST_WINDOW);
 }
 
@@ -661,11 +661,11 @@ static drey_status make_either(const plan_inputs *in, uint64_t budget_bytes, pla
 
 drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result *r, drey_error *err)
 {
-    if (in->process.away.may_be && in->process.away.memory_bytes == 0 &&
+    if (in->process.offload.may_be && in->process.offload.memory_bytes == 0 &&
         in->n_context > KV_LEAST_WINDOW)
         return make_either(in, budget_bytes, r, err);
-    r->window = in->process.away.may_be && in->process.away.memory_bytes
-                    ? window_of(in, in->process.away.memory_bytes)
+    r->window = in->process.offload.may_be && in->process.offload.memory_bytes
+                    ? window_of(in, in->process.offload.memory_bytes)
                     : 0;
     return make_with_window(in, budget_bytes, r, err);
 }

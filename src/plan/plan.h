@@ -71,17 +71,17 @@ typedef struct plan_drafting {
 } plan_drafting;
 
 /* Keys and values of the target. */
-typedef struct plan_away {
+typedef struct plan_offload {
     bool may_be;           /* in a file; */
     uint64_t memory_bytes; /* then they have so much memory; 0: for the plan to choose */
-} plan_away;
+} plan_offload;
 
 /* Memory of the process, whatever the budget is. */
 typedef struct plan_process {
     uint64_t program_bytes, tokenizer_bytes, stack_bytes, reserve_bytes;
     uint64_t held_bytes;   /* the caller's */
     uint64_t prefix_bytes; /* for prefixes that are kept */
-    plan_away away;
+    plan_offload offload;
 } plan_process;
 
 /* Facts that are copied into a plan. */
@@ -94,10 +94,10 @@ typedef struct plan_facts {
 } plan_facts;
 
 /* Share of a pass that other ranks compute (ranks/ranks.h). */
-typedef struct plan_beyond {
+typedef struct plan_remote {
     double (*rows_s)(const void *user, int32_t n_rows); /* seconds; NULL: there are none */
     const void *user;                                   /* borrowed */
-} plan_beyond;
+} plan_remote;
 
 typedef struct plan_inputs {
     plan_model model[PLAN_MODELS];
@@ -123,7 +123,7 @@ typedef struct plan_inputs {
     double share;              /* budget allows (0 .. 1) */
     plan_process process;
     plan_facts facts;
-    plan_beyond beyond;
+    plan_remote remote;
 } plan_inputs;
 
 typedef struct plan_result {
@@ -139,7 +139,7 @@ typedef struct plan_result {
     size_t session_bytes;               /* bytes of a session's arena */
     size_t ring_bytes[PLAN_MODELS];
     int32_t expert_slots[PLAN_MODELS]; /* slots of all layers together */
-    residency *stays[PLAN_MODELS];     /* [n_matrices] each, the caller's memory */
+    residency *residency[PLAN_MODELS]; /* [n_matrices] each, the caller's memory */
 } plan_result;
 
 /* Fills the result, whose stays point to the caller's memory. Everything that does not depend on
@@ -149,7 +149,7 @@ typedef struct plan_result {
  * pinned, embeddings whose rows would be looked up are next, the draft's first.
  *
  * If passes end early, the first layers get a larger share and the last ones none,
- * provided that this makes the mean pass shorter (plan_usual_pass_s).
+ * provided that this makes the mean pass shorter (plan_expected_pass_s).
  *
  * If the target drafts for itself, the first planes of all matrices that its passes multiply stay
  * in memory, and so do matrices that are not split. The rest is used for one more bit of the
@@ -184,16 +184,16 @@ workspace_limits plan_workspace(const plan_inputs *in, const plan_result *r, int
 /* Bytes that a step of the draft reads: of a view, what stays of the target. */
 uint64_t plan_step_bytes(const plan_inputs *in, const plan_result *r);
 /* Seconds of a pass through `layers` layers and the head, at these speeds: the disk is at most the
- * ring ahead of the threads. layers need not be whole. (plan_front.c) */
+ * ring ahead of the threads. layers need not be whole. (plan_layers.c) */
 double plan_pass_s(const plan_inputs *in, const plan_result *r, double layers, double disk_per_s,
                    double memory_per_s);
 /* The mean over passes that end where the inputs say. */
 double plan_mean_pass_s(const plan_inputs *in, const plan_result *r, double disk_per_s,
                         double memory_per_s);
 /* The same over a full tree, on a usual machine and disk. */
-double plan_usual_pass_s(const plan_inputs *in, const plan_result *r);
+double plan_expected_pass_s(const plan_inputs *in, const plan_result *r);
 /* Number of first layers of which at least half stays in memory. */
-int64_t plan_front_layers(const plan_inputs *in, const plan_result *r);
+int64_t plan_leading_layers(const plan_inputs *in, const plan_result *r);
 
 /* Expected hits in a mixture: the share of a row's experts that is expected in slots, by its routes
  * where they are known, and its experts over those that a row uses. (plan_experts.c) */

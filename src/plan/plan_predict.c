@@ -92,7 +92,7 @@ static double own_pass_over(const turn_work *w, int32_t n_rows)
 
 static double pass_over(const turn_work *w, int32_t n_rows)
 {
-    const plan_beyond *b = &w->in->beyond;
+    const plan_remote *b = &w->in->remote;
     return own_pass_over(w, n_rows) + (b->rows_s ? b->rows_s(b->user, n_rows) : 0);
 }
 

@@ -19,8 +19,8 @@ static int32_t end_of_chain(const token_tree *tree, float confidence)
     return end;
 }
 
-static int32_t go_on(const draft_policy *p, const token_tree *tree, int32_t end, int32_t max_depth,
-                     int32_t *nodes)
+static int32_t extend_chain(const draft_policy *p, const token_tree *tree, int32_t end,
+                            int32_t max_depth, int32_t *nodes)
 {
     const tree_node *node = &tree->nodes[end];
     nodes[0] = end;
@@ -30,7 +30,7 @@ static int32_t go_on(const draft_policy *p, const token_tree *tree, int32_t end,
 static int32_t sequence_next(draft_policy *p, const token_tree *tree, int32_t max_depth,
                              int32_t *nodes)
 {
-    return go_on(p, tree, end_of_chain(tree, 0), max_depth, nodes);
+    return extend_chain(p, tree, end_of_chain(tree, 0), max_depth, nodes);
 }
 
 static void sequence_push(draft_policy *p, token_tree *tree, int32_t node)
@@ -65,7 +65,7 @@ const policy_class policy_sequence = {.option = POLICY_DRAFT_TOKENS,
 /* Up to where the draft was unsure: other chains may have continued from there. */
 static int32_t bld_next(draft_policy *p, const token_tree *tree, int32_t max_depth, int32_t *nodes)
 {
-    return go_on(p, tree, end_of_chain(tree, p->sure), max_depth, nodes);
+    return extend_chain(p, tree, end_of_chain(tree, p->sure), max_depth, nodes);
 }
 
 static void bld_push(draft_policy *p, token_tree *tree, int32_t node)

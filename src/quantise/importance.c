@@ -203,7 +203,7 @@ static drey_status read_open(importance *m, reading *r, drey_error *err)
         return take_old(m, r, err);
     TRY(gguf_open(&g, r->path, err));
     drey_status status = DREY_OK;
-    if (gguf_n_parts(g) != 1)
+    if (gguf_n_shards(g) != 1)
         status =
             error_set(err, DREY_ERR_FORMAT, "%s is split; join its parts", SHOWN_PATH(r->path));
     if (status == DREY_OK)

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { AT_A_TIME = 1024, NAME_BYTES = 64, TENSOR_BYTES = 512 };
+enum { NUMBERS_PER_WRITE = 1024, NAME_BYTES = 64, TENSOR_BYTES = 512 };
 
 void importance_add(importance_input *in, int32_t expert, const float *rows, int64_t ld, int64_t n)
 {
@@ -52,9 +52,9 @@ static drey_status fill(void *user, uint64_t i, gguf_sink *to, drey_error *err)
     const writing *w = user;
     const importance_input *in = input_of(w, i / 2);
     const int64_t n = i % 2 ? in->n : in->n * in->k;
-    float numbers[AT_A_TIME];
+    float numbers[NUMBERS_PER_WRITE];
     for (int64_t done = 0; done < n;) {
-        const int64_t m = n - done < AT_A_TIME ? n - done : AT_A_TIME;
+        const int64_t m = n - done < NUMBERS_PER_WRITE ? n - done : NUMBERS_PER_WRITE;
         for (int64_t j = 0; j < m; j++)
             numbers[j] = i % 2 ? (float)in->counts[done + j] : (float)in->squares[done + j];
         TRY(gguf_sink_put(to, numbers, (size_t)m * sizeof *numbers, err));

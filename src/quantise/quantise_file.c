@@ -307,20 +307,20 @@ static drey_status open_part(quantising *q, int32_t part, drey_error *err)
         if (q->part >= 0)
             file_close(&q->file);
         q->part = -1;
-        TRY(file_open(&q->file, gguf_part_path(q->source, part), true, err));
+        TRY(file_open(&q->file, gguf_shard_path(q->source, part), true, err));
         q->part = part;
     }
-    return file_check(&q->file, gguf_part_path(q->source, part), gguf_part_stamp(q->source, part),
+    return file_check(&q->file, gguf_shard_path(q->source, part), gguf_part_stamp(q->source, part),
                       err);
 }
 
 static drey_status read_bytes(const quantising *q, uint64_t offset, size_t n, drey_error *err)
 {
-    return file_read(&q->file, gguf_part_path(q->source, q->part), offset, n, q->room.in,
+    return file_read(&q->file, gguf_shard_path(q->source, q->part), offset, n, q->room.in,
                      q->room.bounce, BOUNCE_BYTES, err);
 }
 
-static drey_status go_on(quantising *q, uint64_t n_bytes)
+static drey_status check_cancelled(quantising *q, uint64_t n_bytes)
 {
     q->done_bytes += n_bytes;
     if (q->o->progress)
@@ -336,7 +336,7 @@ static drey_status copy_tensor(quantising *q, const job_tensor *j, gguf_sink *to
         TRY(read_bytes(q, j->from->offset + done, n, err));
         TRY(gguf_sink_put(to, q->room.in, n, err));
         done += n;
-        TRY(go_on(q, n));
+        TRY(check_cancelled(q, n));
     }
     return DREY_OK;
 }
@@ -360,7 +360,7 @@ static drey_status convert_tensor(quantising *q, const job_tensor *j, gguf_sink 
             FAIL(err, DREY_ERR_FORMAT, "%s has numbers that are not finite; fetch the model again",
                  j->from->name);
         TRY(gguf_sink_put(to, q->room.out, (size_t)c.n_rows * out_row, err));
-        TRY(go_on(q, in));
+        TRY(check_cancelled(q, in));
     }
     return DREY_OK;
 }

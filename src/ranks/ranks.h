@@ -173,11 +173,11 @@ struct drey_ranks {
     struct {
         int64_t sent_ns; /* time on rank 0: when its latest rows went to the others, */
         int64_t idle_ns; /* and how long others did not compute while rows were with them */
-    } away;
+    } wait;
     ranks_counts counts;     /* own, for messages and reports */
     double disk_bytes_per_s; /* own; 0: not known */
     ranks_caches caches;     /* caches of rank 0, */
-    pass_beyond beyond;      /* and what its passes do after their last layer */
+    pass_remote remote;      /* and what its passes do after their last layer */
     struct {
         int32_t rank; /* rank that has the rows */
         int64_t since_ns;
@@ -246,7 +246,7 @@ void ranks_copy_rows(const ranks_pass *m, float *to, int64_t ld);
 /* Hears all other ranks, of which each has to have this model and version. DREY_ERR_MISMATCH. */
 drey_status ranks_hear(drey_ranks *r, uint64_t identity, drey_error *err);
 /* Gives each its layers (member's first and n_layers), waits until all are ready, and sets
- * r->beyond. */
+ * r->remote. */
 drey_status ranks_join_all(drey_ranks *r, const ranks_join *common, drey_error *err);
 /* Gives a cache a slot, and takes it back. One is free as long as there are fewer caches than
  * ranks_make_room has made room for. */

@@ -176,7 +176,7 @@ static drey_status send_away(void *user, const model_pass *p, drey_error *err)
             return not_back(r, err);
     if (ranks_send_rows(r, 1, p, &why) != DREY_OK)
         return keep_failure(r, &why, err);
-    r->away.sent_ns = clock_ns();
+    r->wait.sent_ns = clock_ns();
     hold(r, 1);
     return DREY_OK;
 }
@@ -190,9 +190,9 @@ static void wait_back(void *user, const _Atomic bool *cancel)
 
 static void take_rows(drey_ranks *r, const ranks_pass *m, const model_pass *p)
 {
-    int64_t away_ns = clock_ns() - r->away.sent_ns,
+    int64_t away_ns = clock_ns() - r->wait.sent_ns,
             computed_ns = (int64_t)ranks_got(r)->computed_ns;
-    r->away.idle_ns += max_i64(away_ns - max_i64(computed_ns, 0), 0);
+    r->wait.idle_ns += max_i64(away_ns - max_i64(computed_ns, 0), 0);
     ranks_copy_rows(m, p->r->ws->x, pass_hidden_stride(p->r));
 }
 
@@ -233,7 +233,7 @@ drey_status ranks_join_all(drey_ranks *r, const ranks_join *common, drey_error *
     }
     uint8_t *body;
     TRY(ranks_out(r, &body, err));
-    r->beyond = (pass_beyond){
+    r->remote = (pass_remote){
         .user = r, .send = send_away, .ready = is_back, .wait = wait_back, .take = take_back};
     return DREY_OK;
 }
@@ -253,7 +253,7 @@ static int32_t take_ends(drey_ranks *r)
 /* A rank may still be sending what nobody wants, and hears of the end after that. */
 void ranks_quit(drey_ranks *r)
 {
-    int32_t next = 1, n_ends = r->beyond.user ? r->n - 1 : 0, n_times = 0;
+    int32_t next = 1, n_ends = r->remote.user ? r->n - 1 : 0, n_times = 0;
     int64_t until = clock_ns() + r->wait_ns;
     while ((next < r->n || n_ends > 0) && clock_ns() < until) {
         n_ends -= take_ends(r);

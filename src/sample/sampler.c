@@ -74,7 +74,7 @@ static bool stands_before(entry a, entry b)
     return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 }
 
-/* Moves e down from place i of a heap whose front is the last in order. */
+/* Moves e down from index i of a heap whose front is the last in order. */
 static void sink(entry *heap, int32_t n, int32_t i, entry e)
 {
     for (int32_t child; (child = 2 * i + 1) < n; i = child) {
@@ -93,7 +93,7 @@ static void make_heap(entry *e, int32_t n)
         sink(e, n, i, e[i]);
 }
 
-/* Heap sort: in place, without recursion or a bad case, and no malloc as in qsort. */
+/* Heap sort: in index, without recursion or a bad case, and no malloc as in qsort. */
 static void sort_heap(entry *e, int32_t n)
 {
     while (n > 1) {
@@ -227,8 +227,8 @@ enum { MAX_GUESSES = 8 };
 static const double near_best = 7;
 
 typedef struct contest {
-    double score[MAX_GUESSES];  /* falling; ties by place */
-    int32_t place[MAX_GUESSES]; /* index of the logit; the id, but for logit_ids */
+    double score[MAX_GUESSES];  /* falling; ties by index */
+    int32_t index[MAX_GUESSES]; /* index of the logit; the id, but for logit_ids */
     int32_t n, max;
     double range;  /* scores this far under the best still count in weight */
     double weight; /* sum of exp(score - best score) over all that entered */
@@ -243,7 +243,7 @@ static double contest_floor(const contest *c)
     return min_f64(last, near);
 }
 
-static void contest_enter(contest *c, double score, int32_t place)
+static void contest_enter(contest *c, double score, int32_t index)
 {
     if (c->n > 0 && score > c->score[0])
         c->weight = c->weight * exp_f64(c->score[0] - score) + 1;
@@ -253,46 +253,46 @@ static void contest_enter(contest *c, double score, int32_t place)
     int32_t at = c->n < c->max ? c->n++ : c->max;
     for (; at > 0; at--) {
         bool stays =
-            c->score[at - 1] > score || (c->score[at - 1] == score && c->place[at - 1] < place);
+            c->score[at - 1] > score || (c->score[at - 1] == score && c->index[at - 1] < index);
         if (stays)
             break;
         if (at < c->max) {
             c->score[at] = c->score[at - 1];
-            c->place[at] = c->place[at - 1];
+            c->index[at] = c->index[at - 1];
         }
     }
     if (at < c->max) {
         c->score[at] = score;
-        c->place[at] = place;
+        c->index[at] = index;
     }
 }
 
-static int32_t id_at(const logit_ids *ids, int32_t place)
+static int32_t id_at(const logit_ids *ids, int32_t index)
 {
-    return place < ids->n_first ? place : ids->more[place - ids->n_first];
+    return index < ids->n_first ? index : ids->more[index - ids->n_first];
 }
 
 /* The noisy scores log p + noise, up to a constant: (logit - best) / temperature + noise. */
 static void contest_noisy(contest *c, sampler *s, const float *logits, const logit_ids *ids,
-                          int32_t best_place, int64_t position)
+                          int32_t best_index, int64_t position)
 {
-    double best = (double)logits[best_place];
-    int32_t n_places = ids->n_first + ids->n_more;
+    double best = (double)logits[best_index];
+    int32_t n_candidates = ids->n_first + ids->n_more;
     double inverse = 1 / (double)s->settings.temperature;
     uint64_t key = noise_key(s->settings.seed, position);
     /* First, so that few others need their noise computed. */
-    contest_enter(c, gumbel(noise_hash(key, id_at(ids, best_place))), best_place);
-    bool filtered = filters(&s->settings, n_places);
-    int32_t n = filtered ? filter(s, logits, n_places, logits[best_place]) : n_places;
+    contest_enter(c, gumbel(noise_hash(key, id_at(ids, best_index))), best_index);
+    bool filtered = filters(&s->settings, n_candidates);
+    int32_t n = filtered ? filter(s, logits, n_candidates, logits[best_index]) : n_candidates;
     double floor = contest_floor(c);
     for (int32_t i = 0; i < n; i++) {
-        int32_t place = filtered ? s->work[i].id : i;
-        double logp = ((double)logits[place] - best) * inverse;
-        uint64_t hash = noise_hash(key, id_at(ids, place));
+        int32_t index = filtered ? s->work[i].id : i;
+        double logp = ((double)logits[index] - best) * inverse;
+        uint64_t hash = noise_hash(key, id_at(ids, index));
         bool possible = logp >= -DBL_MAX && logp + gumbel_bound(hash) >= floor;
-        if (!possible || place == best_place)
+        if (!possible || index == best_index)
             continue;
-        contest_enter(c, logp + gumbel(hash), place);
+        contest_enter(c, logp + gumbel(hash), index);
         floor = contest_floor(c);
     }
 }
@@ -301,11 +301,11 @@ static void contest_noisy(contest *c, sampler *s, const float *logits, const log
 static void contest_range(contest *c, const float *logits, int32_t from, int32_t to)
 {
     double floor = contest_floor(c);
-    for (int32_t place = from; place < to; place++) {
-        bool possible = logits[place] >= -FLT_MAX && (double)logits[place] > floor;
+    for (int32_t index = from; index < to; index++) {
+        bool possible = logits[index] >= -FLT_MAX && (double)logits[index] > floor;
         if (!possible)
             continue;
-        contest_enter(c, (double)logits[place], place);
+        contest_enter(c, (double)logits[index], index);
         floor = contest_floor(c);
     }
 }
@@ -353,7 +353,7 @@ size_t sampler_bytes(int32_t n_vocab)
     return arena_size((size_t)n_vocab * sizeof(entry));
 }
 
-/* Logits are in a pass's workspace, and nothing else reads them meanwhile: adding in place needs no
+/* Logits are in a pass's workspace, and nothing else reads them meanwhile: adding in index needs no
  * memory of the vocabulary's size. Logits that are not among the first are left unchanged. */
 static void add_biases(const sampler *s, const float *logits, const logit_ids *ids)
 {
@@ -385,7 +385,7 @@ static int32_t choose(sampler *s, const float *logits, const logit_ids *ids, int
         return best;
     contest c = {.max = 1};
     contest_noisy(&c, s, logits, ids, best, position);
-    return c.place[0];
+    return c.index[0];
 }
 
 int32_t sampler_top(const sampler *s, const float *logits, int32_t *out, int32_t max)
@@ -393,16 +393,16 @@ int32_t sampler_top(const sampler *s, const float *logits, int32_t *out, int32_t
     contest c = {.max = min_i32(max, MAX_GUESSES)};
     contest_logits(&c, s, logits, s->n_vocab);
     for (int32_t i = 0; i < c.n; i++)
-        out[i] = c.place[i];
+        out[i] = c.index[i];
     return c.n;
 }
 
 static int32_t guess(sampler *s, const float *logits, int64_t position, const logit_ids *ids,
                      candidate *out, int32_t max)
 {
-    int32_t n_places = ids->n_first + ids->n_more;
-    assert(n_places > 0 && n_places <= s->n_vocab && max > 0);
-    int32_t best = (int32_t)s->kernels->arg_max(logits, n_places);
+    int32_t n_candidates = ids->n_first + ids->n_more;
+    assert(n_candidates > 0 && n_candidates <= s->n_vocab && max > 0);
+    int32_t best = (int32_t)s->kernels->arg_max(logits, n_candidates);
     if (!(logits[best] >= -FLT_MAX && logits[best] <= FLT_MAX)) {
         int32_t token = logits[best] > 0 ? id_at(ids, best) : 0;
         out[0] = (candidate){.token = token, .confidence = 1};
@@ -410,14 +410,14 @@ static int32_t guess(sampler *s, const float *logits, int64_t position, const lo
     }
     contest c = {.max = max < MAX_GUESSES ? max : MAX_GUESSES};
     if (s->settings.temperature == 0) {
-        contest_logits(&c, s, logits, n_places);
-        c.weight = weight_of_all(s, logits, n_places, logits[best]);
+        contest_logits(&c, s, logits, n_candidates);
+        c.weight = weight_of_all(s, logits, n_candidates, logits[best]);
     } else {
         c.range = near_best;
         contest_noisy(&c, s, logits, ids, best, position);
     }
     for (int32_t i = 0; i < c.n; i++)
-        out[i] = (candidate){.token = id_at(ids, c.place[i]),
+        out[i] = (candidate){.token = id_at(ids, c.index[i]),
                              .confidence = (float)(exp_f64(c.score[i] - c.score[0]) / c.weight)};
     return c.n;
 }
@@ -430,7 +430,7 @@ static bool is_set(const uint64_t *mask, int32_t id)
 }
 
 /* The logits of allowed ids; -inf for the others. Borrowed from the grammar. */
-static const float *allowed_logits(const float *logits, const logit_ids *ids, grammar_place at,
+static const float *allowed_logits(const float *logits, const logit_ids *ids, grammar_cursor at,
                                    const uint64_t *mask)
 {
     float *out = grammar_scratch(at.grammar);
@@ -446,40 +446,40 @@ static bool is_filtered(const sampler *s)
     return s->settings.temperature > 0 && filters(&s->settings, s->n_vocab);
 }
 
-bool sampler_prepare_at(sampler *s, grammar_place at)
+bool sampler_prepare_at(sampler *s, grammar_cursor at)
 {
-    return at.grammar && is_filtered(s) && grammar_prepare(at.grammar, at.place);
+    return at.grammar && is_filtered(s) && grammar_prepare(at.grammar, at.state);
 }
 
 /* The best of all, if it is allowed, is the best of those that are; but filters look at more than
  * the best. */
-static int32_t choose_allowed(sampler *s, const float *logits, const sampler_place *place)
+static int32_t choose_allowed(sampler *s, const float *logits, const sampler_context *context)
 {
     const logit_ids all = {.n_first = s->n_vocab};
-    grammar_place at = place->at;
+    grammar_cursor at = context->at;
     bool filtered = is_filtered(s);
-    int32_t token = at.grammar && filtered ? -1 : choose(s, logits, &all, place->position);
-    if (!at.grammar || (token >= 0 && grammar_allows(at.grammar, at.place, token)))
+    int32_t token = at.grammar && filtered ? -1 : choose(s, logits, &all, context->position);
+    if (!at.grammar || (token >= 0 && grammar_allows(at.grammar, at.state, token)))
         return token;
-    const uint64_t *mask = grammar_mask(at.grammar, at.place);
-    token = choose(s, allowed_logits(logits, &all, at, mask), &all, place->position);
+    const uint64_t *mask = grammar_mask(at.grammar, at.state);
+    token = choose(s, allowed_logits(logits, &all, at, mask), &all, context->position);
     for (int32_t id = 0; !is_set(mask, token) && id < s->n_vocab; id++)
         if (is_set(mask, id)) /* none has a logit */
             token = id;
     return token;
 }
 
-static int32_t guess_allowed(sampler *s, const float *logits, const sampler_place *place,
+static int32_t guess_allowed(sampler *s, const float *logits, const sampler_context *context,
                              const logit_ids *ids, candidate *out, int32_t max)
 {
-    grammar_place at = place->at;
-    int32_t n = guess(s, logits, place->position, ids, out, at.grammar ? MAX_GUESSES : max);
+    grammar_cursor at = context->at;
+    int32_t n = guess(s, logits, context->position, ids, out, at.grammar ? MAX_GUESSES : max);
     int32_t kept = 0;
     float rest = 1;
     if (!at.grammar)
         return n;
     for (int32_t i = 0; i < n; i++) {
-        if (grammar_allows(at.grammar, at.place, out[i].token))
+        if (grammar_allows(at.grammar, at.state, out[i].token))
             out[kept++] = out[i];
         else
             rest -= out[i].confidence;
@@ -488,23 +488,23 @@ static int32_t guess_allowed(sampler *s, const float *logits, const sampler_plac
         out[i].confidence = min_f32(out[i].confidence / max_f32(rest, 1e-6f), 1);
     if (kept > 0)
         return min_i32(kept, max);
-    logits = allowed_logits(logits, ids, at, grammar_mask(at.grammar, at.place));
+    logits = allowed_logits(logits, ids, at, grammar_mask(at.grammar, at.state));
     int32_t best = (int32_t)s->kernels->arg_max(logits, ids->n_first + ids->n_more);
-    return logits[best] >= -FLT_MAX ? guess(s, logits, place->position, ids, out, max) : 0;
+    return logits[best] >= -FLT_MAX ? guess(s, logits, context->position, ids, out, max) : 0;
 }
 
 /* ---- What changes logits before all of that ---- */
 
 static void adjust(sampler *s, const float *logits, const logit_ids *ids,
-                   const sampler_place *place)
+                   const sampler_context *context)
 {
     add_biases(s, logits, ids);
     if (!s->penalties)
         return;
     const text_past past = {.timeline = s->penalties->timeline,
-                            .n = place->position,
-                            .drafted = place->drafted,
-                            .n_drafted = place->n_drafted};
+                            .n = context->position,
+                            .drafted = context->drafted,
+                            .n_drafted = context->n_drafted};
     penalties_apply(s->penalties, (float *)logits, ids, &past, (penalty_count *)(void *)s->work,
                     s->n_vocab);
 }
@@ -516,11 +516,11 @@ static void take_back(sampler *s, const float *logits, const logit_ids *ids)
     take_biases(s, logits, ids);
 }
 
-int32_t sampler_choose_at(sampler *s, const float *logits, const sampler_place *place)
+int32_t sampler_choose_at(sampler *s, const float *logits, const sampler_context *context)
 {
     const logit_ids all = {.n_first = s->n_vocab};
-    adjust(s, logits, &all, place);
-    int32_t token = choose_allowed(s, logits, place);
+    adjust(s, logits, &all, context);
+    int32_t token = choose_allowed(s, logits, context);
     take_back(s, logits, &all);
     return token;
 }
@@ -549,14 +549,14 @@ static int32_t shares(sampler *s, const float *logits, drey_logprob *written, dr
     return min_i32(n, max);
 }
 
-int32_t sampler_shares_at(sampler *s, const float *logits, const sampler_place *place,
+int32_t sampler_shares_at(sampler *s, const float *logits, const sampler_context *context,
                           drey_logprob *written, drey_logprob *top, int32_t max)
 {
     const logit_ids all = {.n_first = s->n_vocab};
-    grammar_place at = place->at;
-    adjust(s, logits, &all, place);
+    grammar_cursor at = context->at;
+    adjust(s, logits, &all, context);
     const float *left =
-        at.grammar ? allowed_logits(logits, &all, at, grammar_mask(at.grammar, at.place)) : logits;
+        at.grammar ? allowed_logits(logits, &all, at, grammar_mask(at.grammar, at.state)) : logits;
     int32_t n = shares(s, left, written, top, max);
     take_back(s, logits, &all);
     return n;
@@ -564,14 +564,14 @@ int32_t sampler_shares_at(sampler *s, const float *logits, const sampler_place *
 
 int32_t sampler_choose(sampler *s, const float *logits, int64_t position)
 {
-    return sampler_choose_at(s, logits, &(sampler_place){.position = position});
+    return sampler_choose_at(s, logits, &(sampler_context){.position = position});
 }
 
-int32_t sampler_guess_at(sampler *s, const float *logits, const sampler_place *place,
+int32_t sampler_guess_at(sampler *s, const float *logits, const sampler_context *context,
                          const logit_ids *ids, candidate *out, int32_t max)
 {
-    adjust(s, logits, ids, place);
-    int32_t n = guess_allowed(s, logits, place, ids, out, max);
+    adjust(s, logits, ids, context);
+    int32_t n = guess_allowed(s, logits, context, ids, out, max);
     take_back(s, logits, ids);
     return n;
 }
@@ -579,5 +579,5 @@ int32_t sampler_guess_at(sampler *s, const float *logits, const sampler_place *p
 int32_t sampler_guess(sampler *s, const float *logits, int64_t position, const logit_ids *ids,
                       candidate *out, int32_t max)
 {
-    return sampler_guess_at(s, logits, &(sampler_place){.position = position}, ids, out, max);
+    return sampler_guess_at(s, logits, &(sampler_context){.position = position}, ids, out, max);
 }

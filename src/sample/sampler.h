@@ -39,14 +39,14 @@ typedef struct sampler {
 } sampler;
 
 /* A place of a text, whose next token is wanted. */
-typedef struct sampler_place {
-    int64_t position; /* number of tokens before it */
-    grammar_place at; /* other tokens than the grammar allows count as -inf, before all filters */
+typedef struct sampler_context {
+    int64_t position;  /* number of tokens before it */
+    grammar_cursor at; /* other tokens than the grammar allows count as -inf, before all filters */
     /* [n_drafted]: the last of the tokens before it; those before them are the penalties' timeline.
      * They matter to penalties alone. */
     const int32_t *drafted;
     int32_t n_drafted;
-} sampler_place;
+} sampler_context;
 
 /* Checks the settings (DREY_ERR_USAGE says which is out of range). Takes its memory from `a`. */
 drey_status sampler_init(sampler *s, const drey_sampling *settings, int32_t n_vocab,
@@ -56,17 +56,17 @@ size_t sampler_bytes(int32_t n_vocab);
 /* The token at `position` given logits[n_vocab]. They are changed during the call and then as
  * before, here and below. */
 int32_t sampler_choose(sampler *s, const float *logits, int64_t position);
-int32_t sampler_choose_at(sampler *s, const float *logits, const sampler_place *place);
+int32_t sampler_choose_at(sampler *s, const float *logits, const sampler_context *context);
 
 /* Gives the tokens among which sampler_choose_at would choose, and natural logarithms of their
  * probabilities: the most likely ones, best first; returns how many (0 .. max). written->id is
  * given; -INFINITY: it is not among them. */
-int32_t sampler_shares_at(sampler *s, const float *logits, const sampler_place *place,
+int32_t sampler_shares_at(sampler *s, const float *logits, const sampler_context *context,
                           drey_logprob *written, drey_logprob *top, int32_t max);
 
 /* Prepares, before there are logits, what the choice at a position needs: with filters, the
  * grammar's mask. False: there was nothing to do. */
-bool sampler_prepare_at(sampler *s, grammar_place at);
+bool sampler_prepare_at(sampler *s, grammar_cursor at);
 
 /* The `max` (up to 8) ids with the largest logits, best first; returns how many are possible. Uses
  * no sampler: several threads may call it. */
@@ -80,5 +80,5 @@ int32_t sampler_guess(sampler *s, const float *logits, int64_t position, const l
                       candidate *out, int32_t max);
 /* The same at a place with a grammar: those of the best 8 of all that are allowed, or if none of
  * them is, the best of the allowed ones. 0: none has a logit. out[8]. */
-int32_t sampler_guess_at(sampler *s, const float *logits, const sampler_place *place,
+int32_t sampler_guess_at(sampler *s, const float *logits, const sampler_context *context,
                          const logit_ids *ids, candidate *out, int32_t max);

@@ -49,7 +49,7 @@ static void report_shares(drey_session *s, const float *logits, drey_logprob *wr
     const drey_generate_options *o = &s->text.options;
     drey_logprob top[DREY_MAX_TOP];
     int32_t now = o->grammar ? grammar_now(o->grammar) : 0;
-    const sampler_place place = {.position = s->n_timeline - 1, .at = {o->grammar, &now}};
+    const sampler_context place = {.position = s->n_timeline - 1, .at = {o->grammar, &now}};
     int32_t n = sampler_shares_at(&s->sampler, logits, &place, written, top, o->n_top);
     o->on_logprobs(o->user, written, top, n);
 }
@@ -121,7 +121,7 @@ static drey_status check_score(const drey_session *s, float logprob, size_t i, d
     if (!isfinite(logprob))
         FAIL(err, DREY_ERR_FORMAT,
              "%s: the scores of token %zu are not finite: the file is damaged, fetch it again",
-             SHOWN_PATH(gguf_part_path(s->engine->config.target->file, 0)), i + 1);
+             SHOWN_PATH(gguf_shard_path(s->engine->config.target->file, 0)), i + 1);
     return DREY_OK;
 }
 
@@ -234,7 +234,7 @@ static drey_status check_embedded(const drey_session *s, const int32_t *ids, siz
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "%s: texts become vectors by models that are a decoder alone, pooled by none, mean, "
              "cls or last",
-             SHOWN_PATH(gguf_part_path(s->engine->config.target->file, 0)));
+             SHOWN_PATH(gguf_shard_path(s->engine->config.target->file, 0)));
     if (n == 0 || !drey_pooling_name(pooling))
         FAIL(err, DREY_ERR_USAGE,
              "a vector is that of at least one token, pooled by none, mean, cls or last");
@@ -325,7 +325,7 @@ static drey_status finish_vectors(const drey_session *s, const drey_text_ids *te
                 FAIL(err, DREY_ERR_FORMAT,
                      "%s: the states of a text are not finite: the file is "
                      "damaged, fetch it again",
-                     SHOWN_PATH(gguf_part_path(s->engine->config.target->file, 0)));
+                     SHOWN_PATH(gguf_shard_path(s->engine->config.target->file, 0)));
         }
     }
     return DREY_OK;

@@ -62,7 +62,7 @@ static void count_step(overlap_work *w, drey_session *s)
     s->unfinished.n_nodes = 0;
 }
 
-typedef enum work_state { WORK_NONE, WORK_LATER, WORK_GOES_ON, WORK_STEP_DONE } work_state;
+typedef enum work_state { WORK_NONE, WORK_LATER, WORK_CONTINUES, WORK_STEP_DONE } work_state;
 
 /* Reads a chunk of the prompt, or continues with it. */
 static work_state read_prompt(drey_session *s, int64_t until_ns)
@@ -77,7 +77,7 @@ static work_state read_prompt(drey_session *s, int64_t until_ns)
     s->unfinished.reading = state != DRAFT_CHUNK_READ;
     return state == DRAFT_CHUNK_READ      ? WORK_STEP_DONE
            : state == DRAFT_CHUNK_STARVED ? WORK_LATER
-                                          : WORK_GOES_ON;
+                                          : WORK_CONTINUES;
 }
 
 /* Begins a step, unless one is unfinished, and continues it. A draft that fails has nothing more to
@@ -94,7 +94,7 @@ static work_state work(overlap_work *w, drey_session *s, int64_t until_ns)
         s->unfinished.n_nodes = 0;
     work_state state = s->unfinished.n_nodes == 0 ? WORK_NONE
                        : done                     ? WORK_STEP_DONE
-                                                  : WORK_GOES_ON;
+                                                  : WORK_CONTINUES;
     if (done)
         count_step(w, s);
     return state;
@@ -102,7 +102,7 @@ static work_state work(overlap_work *w, drey_session *s, int64_t until_ns)
 
 /* ---- In a gap ---- */
 
-static bool pass_can_go_on(void *user)
+static bool pass_can_continue(void *user)
 {
     return pass_ready(((overlap_work *)user)->waits);
 }
@@ -126,7 +126,7 @@ static bool prepare_mask(overlap_work *w)
         for (; w->next_node < s->tree.n_nodes; w->next_node++) {
             const tree_node *node = &s->tree.nodes[w->next_node];
             bool likely = node->submitted && node->cumulative >= least_bound;
-            if (likely && sampler_prepare_at(&s->sampler, tree_place(&s->tree, w->next_node)))
+            if (likely && sampler_prepare_at(&s->sampler, tree_cursor(&s->tree, w->next_node)))
                 return true;
         }
     }
@@ -188,7 +188,7 @@ bool overlap_fill(overlap_work *w, const model_pass *pass)
     if (w->n + w->n_bound == 0)
         return false;
     drey_engine *drafting = w->n > 0 ? w->session[0]->engine : NULL; /* not masks alone */
-    const sliced_work slices = {.ready = pass_can_go_on,
+    const sliced_work slices = {.ready = pass_can_continue,
                                 .room_ns = room_of_pass,
                                 .clock_ns = now,
                                 .slice = work_a_slice,
@@ -196,10 +196,10 @@ bool overlap_fill(overlap_work *w, const model_pass *pass)
     w->waits = pass;
     w->n_expanded = 0;
     int64_t start_ns = clock_ns();
-    bool is_away = pass->is_away;
+    bool is_remote = pass->is_remote;
     bool worked = slices_run(&slices);
     int64_t end_ns = clock_ns();
-    if (worked && drafting && is_away)
+    if (worked && drafting && is_remote)
         drafting->meters.drafted_away_ns += end_ns - start_ns;
     if (worked && drafting)
         trace_add(&drafting->trace, 0, TRACE_PROVISIONAL, start_ns, end_ns, w->n_expanded);
@@ -232,7 +232,7 @@ static void count_kept(drey_session *s, const int32_t *moved)
             (*(moved[i] >= 0 ? &c->provisional_kept : &c->provisional_lost))++;
 }
 
-void overlap_settle(drey_session *s, const int32_t *moved)
+void overlap_finish(drey_session *s, const int32_t *moved)
 {
     bool stays = false;
     count_kept(s, moved);

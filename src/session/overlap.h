@@ -25,13 +25,13 @@ typedef struct overlap_work {
 /* For one pass of these sessions. */
 void overlap_begin(overlap_work *w, drey_session *const *sessions, int32_t n);
 /* Drafts until the pass can continue. False: there is nothing to draft, or no time, and the caller
- * waits. It may leave a step unfinished, which overlap_settle or session_retry ends. */
+ * waits. It may leave a step unfinished, which overlap_finish or session_retry ends. */
 bool overlap_fill(overlap_work *w, const model_pass *pass);
 /* A session has left the pass; its step and chunk were given up. */
 void overlap_drop(overlap_work *w, const drey_session *s);
 /* The pass is over; `moved` is from tree_moves. The session's unfinished step, if there is one, is
  * completed if one of its nodes stays, and given up otherwise. */
-void overlap_settle(drey_session *s, const int32_t *moved);
+void overlap_finish(drey_session *s, const int32_t *moved);
 /* The pass is over: completes an unfinished chunk of a prompt. */
 void overlap_end_chunk(drey_session *s);
 /* Gives up that chunk. */

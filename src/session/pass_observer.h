@@ -1,7 +1,7 @@
 /* An observer watches the passes of a session, and may stop them when their tokens are known.
  *
  *   text_begins
- *   pass_begins   look  look  look ...  settle   count          a pass that goes to its end
+ *   pass_begins   look  look  look ...  finish   count          a pass that goes to its end
  *   pass_begins   look  look: true               count          a pass that is stopped there
  *
  * Accepted rows of a stopped pass are deferred (model/deferred.h). */
@@ -25,7 +25,7 @@ typedef struct pass_observer_class {
     bool (*look)(drey_session *s, model_pass *pass);
     /* The pass went to its end: compares the deferred tokens. False: there is no turn to take,
      * because a token was replaced, or one of them ended the text. */
-    bool (*settle)(drey_session *s, const pass_group *group);
+    bool (*finish)(drey_session *s, const pass_group *group);
     /* Counts the turn's n tokens. */
     void (*count)(drey_session *s, int32_t n);
     /* Returns the logits of a row of the stopped pass: its whole logits, and its state after the

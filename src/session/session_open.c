@@ -120,9 +120,9 @@ static void make_drafter(drey_session *s)
     if (!kind)
         return;
     const session_sizes bytes = engine_session_bytes(e);
-    draft_seat seat = {
+    drafter_context context = {
         .sampler = &s->sampler, .run = make_side(s), .chunk = e->draft.ws.limits.max_rows};
-    s->drafter = kind->make(&e->source, &seat, arena_take(&s->memory.arena, bytes.drafter));
+    s->drafter = kind->make(&e->source, &context, arena_take(&s->memory.arena, bytes.drafter));
     if (e->config.lookup != LOOKUP_OFF)
         s->drafter = blend_init(arena_take(&s->memory.arena, bytes.blend), src->in.looked_up,
                                 s->drafter, &s->sampler, config_known(&e->config),

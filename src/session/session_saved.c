@@ -31,7 +31,7 @@ static drey_status contents_of(const drey_session *s, session_contents *out, dre
                               .n_context = e->config.n_context,
                               .n_vocab = tokenizer_n_vocab(target->tokenizer),
                               .sampling = s->text.options.sampling,
-                              .model_path = gguf_part_path(target->file, 0),
+                              .model_path = gguf_shard_path(target->file, 0),
                               .kv_name = drey_kv_name(e->config.memory.kv)};
     return engine_saved_origin(e, &out->origin, err);
 }

@@ -53,7 +53,7 @@ static int32_t count_cancelled(drey_session *const *sessions, int32_t n)
 
 /* A session whose prompt the target has read begins to decode. A cancelled one does not hold up the
  * others. */
-static drey_status settle(drey_session *const *sessions, int32_t n, drey_error *err)
+static drey_status finish(drey_session *const *sessions, int32_t n, drey_error *err)
 {
     if (count_cancelled(sessions, n) == n)
         FAIL(err, DREY_ERR_CANCELLED, "cancelled");
@@ -142,11 +142,11 @@ static drey_status run_pass(shared_pass *p, drey_error *err)
             p->session[i]->observer->class->pass_begins(p->session[i], &p->group[i], p->n == 1);
     TRY(pass_begin(pass, &p->runner, p->group, p->n, err));
     overlap_begin(&p->overlap, p->session, p->n);
-    for (pass_state state = PASS_GOES_ON; state != PASS_DONE;) {
+    for (pass_state state = PASS_CONTINUES; state != PASS_DONE;) {
         TRY(pass_step(pass, 0, &state, err));
         if (p->n > 1)
             TRY(let_leave(p, err));
-        if (state == PASS_GOES_ON && is_enough(p))
+        if (state == PASS_CONTINUES && is_enough(p))
             return pass_stop(pass, err);
         if (state == PASS_STARVED && !overlap_fill(&p->overlap, pass))
             pass_wait(pass);
@@ -198,7 +198,7 @@ static int32_t first_to_take(const shared_pass *p)
 drey_status sessions_step(drey_session *const *sessions, int32_t n, drey_error *err)
 {
     shared_pass p = {.n = 0};
-    drey_status status = settle(sessions, n, err);
+    drey_status status = finish(sessions, n, err);
     take_in(&p, sessions, n, SESSION_DECODE);
     p.n_writing = p.n;
     take_in(&p, sessions, n, SESSION_PROMPT);

@@ -44,7 +44,7 @@ static void reroot(drey_session *s)
         for (int32_t i = 0; i < s->tree.n_nodes; i++)
             moved[i] = -1;
     if (s->drafter) {
-        overlap_settle(s, moved);
+        overlap_finish(s, moved);
         drafting_trust_learn(&s->engine->trust, &s->tree, a->n_path);
         draft_observe(s->policy, &s->tree, a->path, a->n_path, a->next);
         s->drafter->class->reroot(s->drafter, &s->tree, a->path, a->n_path, a->next, moved);
@@ -173,7 +173,7 @@ void turn_take(drey_session *s, const model_pass *pass, pass_group *group)
     bool stopped = session_pass_stopped(s);
     t->n_passes++;
     t->drafted += s->text.n_drafted;
-    if (observer && !stopped && !observer->class->settle(s, group))
+    if (observer && !stopped && !observer->class->finish(s, group))
         return;
     int32_t root = s->n_timeline - 1;
     if (!stopped)

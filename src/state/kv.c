@@ -86,7 +86,7 @@ static void make_up(state_store *s, const text_cache *c, int32_t from, int32_t t
     enum { SMALL = 0x2c }; /* as every byte: 0.065 as f16, 2.9 as q8_0, 2.4e-12 as float */
     const kv_store *kv = self_of(s);
     const store_shape *shape = &s->shape;
-    const int32_t first = (from - kv->n_away) / KV_GROUP * KV_GROUP, last = to - kv->n_away;
+    const int32_t first = (from - kv->n_disk) / KV_GROUP * KV_GROUP, last = to - kv->n_disk;
     (void)c;
     for (int32_t side = 0; side < kv_n_sides(shape); side++) {
         size_t at = kv_bytes(shape, side, first), n = kv_bytes(shape, side, last) - at;
@@ -123,10 +123,10 @@ static uint8_t *piece(const state_store *s, int32_t piece, int32_t group)
 static bool is_valid(const state_store *s, const text_cache *c)
 {
     const kv_store *kv = const_self(s);
-    bool valid = kv_pending_slot(kv, c) + cache_pending(c) <= s->size.n_slots && kv->n_away >= 0 &&
-                 kv->n_away <= cache_end(c) &&
+    bool valid = kv_pending_slot(kv, c) + cache_pending(c) <= s->size.n_slots && kv->n_disk >= 0 &&
+                 kv->n_disk <= cache_end(c) &&
                  (kv->view_slot == 0 || cache_end(c) <= kv->view_slot);
-    return valid && (kv->file ? kv->n_away % kv->chunk == 0 : kv->n_away == 0);
+    return valid && (kv->file ? kv->n_disk % kv->chunk == 0 : kv->n_disk == 0);
 }
 
 const store_class kv_class = {.name = "keys and values",

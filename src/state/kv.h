@@ -8,8 +8,8 @@
  *
  * slots | 0 .. n_committed - 1 | the owner's pending rows | free | the view's pending rows | free |
  *
- * Where there is a file (kv_file.h), the first n_away positions may be there: slots then begin with
- * position n_away.
+ * Where there is a file (kv_file.h), the first n_disk positions may be there: slots then begin with
+ * position n_disk.
  *
  * Invariants, which cache_is_valid checks:
  *   (1) committed and pending rows have slots;
@@ -41,10 +41,10 @@ typedef struct kv_store {
     /* a view's first pending slot: of its first pending row; 0: the store is of none */
     int32_t view_slot;
     kv_side side[KV_SIDES];
-    /* File of the first n_away positions, whole chunks of it; borrowed; NULL: there is none. Of
-     * positions n_away .. n_back - 1 only the file has the numbers: make_room reads them. */
+    /* File of the first n_disk positions, whole chunks of it; borrowed; NULL: there is none. Of
+     * positions n_disk .. n_back - 1 only the file has the numbers: make_room reads them. */
     kv_file *file;
-    int32_t place, chunk, n_away, n_back;
+    int32_t place, chunk, n_disk, n_back;
 } kv_store;
 
 /* The keys and values of a cache that has some. */
@@ -57,7 +57,7 @@ static inline kv_store *kv_of(const text_cache *c)
 /* The slot of the first pending row. */
 static inline int32_t kv_pending_slot(const kv_store *kv, const text_cache *c)
 {
-    return kv->view_slot ? kv->view_slot : cache_end(c) - kv->n_away;
+    return kv->view_slot ? kv->view_slot : cache_end(c) - kv->n_disk;
 }
 
 static inline int32_t kv_n_sides(const store_shape *s)

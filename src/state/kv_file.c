@@ -40,7 +40,7 @@ int32_t kv_chunk_of(const store_shape *s, int32_t window)
     return max_i32(n, 1) * ATTEND_BLOCK;
 }
 
-int32_t kv_usual_window(const store_shape *s)
+int32_t kv_default_window(const store_shape *s)
 {
     return WINDOW_CHUNKS * kv_chunk_of(s, INT32_MAX);
 }
@@ -222,7 +222,7 @@ void kv_file_count(const kv_file *f, stream_counters *out)
 static uint8_t *slots_at(const kv_store *kv, int32_t side, int32_t layer, int32_t head,
                          int32_t position)
 {
-    return kv_at(kv, side, layer, head) + kv_bytes(&kv->store.shape, side, position - kv->n_away);
+    return kv_at(kv, side, layer, head) + kv_bytes(&kv->store.shape, side, position - kv->n_disk);
 }
 
 /* A chunk's heads between memory and bytes as the file has them. */
@@ -260,14 +260,14 @@ static drey_status write_chunk(kv_store *kv, int32_t position, drey_error *err)
 static void move_down(kv_store *kv, const text_cache *c, int32_t from)
 {
     const store_shape *shape = &kv->store.shape;
-    int32_t end = kv_pending_slot(kv, c) + cache_pending(c), gone = from - kv->n_away;
+    int32_t end = kv_pending_slot(kv, c) + cache_pending(c), gone = from - kv->n_disk;
     for (int32_t side = 0; side < kv_n_sides(shape) && gone > 0; side++) {
         const size_t n = kv_bytes(shape, side, end - gone);
         for (int32_t layer = 0; layer < shape->n_layers; layer++)
             for (int32_t head = 0; head < shape->n_heads; head++)
                 memmove(kv_at(kv, side, layer, head), slots_at(kv, side, layer, head, from), n);
     }
-    kv->n_away = from;
+    kv->n_disk = from;
 }
 
 /* Half of what memory has room for, besides pending rows: so many positions stay in it. */
@@ -278,7 +278,7 @@ static int32_t kept_positions(const kv_store *kv, const text_cache *c)
 
 static drey_status spill(kv_store *kv, const text_cache *c, drey_error *err)
 {
-    int32_t at = kv->n_away;
+    int32_t at = kv->n_disk;
     drey_status status = DREY_OK;
     while (status == DREY_OK && cache_end(c) - at >= kv->chunk &&
            cache_end(c) - at > kept_positions(kv, c)) {
@@ -294,7 +294,7 @@ static drey_status read_back(kv_store *kv, drey_error *err)
 {
     kv_file *f = kv->file;
     const int32_t end = kv->n_back / kv->chunk, n_layers = kv->store.shape.n_layers;
-    int32_t asked_chunk = kv->n_away / kv->chunk, asked_layer = 0;
+    int32_t asked_chunk = kv->n_disk / kv->chunk, asked_layer = 0;
     kv_file_skip(f);
     for (int32_t chunk = asked_chunk; chunk < end; chunk++)
         for (int32_t layer = 0; layer < n_layers; layer++) {
@@ -317,7 +317,7 @@ static drey_status read_back(kv_store *kv, drey_error *err)
 
 drey_status kv_file_make_room(kv_store *kv, const text_cache *c, int32_t n, drey_error *err)
 {
-    if (kv->n_back > kv->n_away)
+    if (kv->n_back > kv->n_disk)
         TRY(read_back(kv, err));
     if (kv_pending_slot(kv, c) + cache_pending(c) + n > kv->store.size.n_slots)
         TRY(spill(kv, c, err));
@@ -327,7 +327,7 @@ drey_status kv_file_make_room(kv_store *kv, const text_cache *c, int32_t n, drey
 void kv_file_cut(kv_store *kv, const text_cache *c, int32_t n)
 {
     int32_t whole = ceil_div_i32(n, kv->chunk) * kv->chunk;
-    kv->n_back = min_i32(max_i32(kv->n_back, kv->n_away), whole);
-    if (n < kv->n_away)
-        kv->n_away = max_i32(n - kept_positions(kv, c), 0) / kv->chunk * kv->chunk;
+    kv->n_back = min_i32(max_i32(kv->n_back, kv->n_disk), whole);
+    if (n < kv->n_disk)
+        kv->n_disk = max_i32(n - kept_positions(kv, c), 0) / kv->chunk * kv->chunk;
 }

@@ -1,7 +1,7 @@
 /* Keys and values that memory has no room for, in a file: the first positions of caches.
  *
- *   positions | 0 ............ n_away - 1 | n_away ........ n_committed - 1 | pending | free |
- *             |   in the file, by chunks  |    in memory: slot = position - n_away           |
+ *   positions | 0 ............ n_disk - 1 | n_disk ........ n_committed - 1 | pending | free |
+ *             |   in the file, by chunks  |    in memory: slot = position - n_disk           |
  *
  * A cache with a file has slots for a window of positions. When it is full, its oldest chunks are
  * written out and the others moved to the front (cache_make_room); attention reads what is away
@@ -61,7 +61,7 @@ enum { KV_LEAST_WINDOW = 4 * ATTEND_BLOCK }; /* positions, whatever is read */
 /* The size of chunks for a window of so many positions: reads of about 256 KiB if that leaves
  * several of them in the window; and the least window for such reads. */
 int32_t kv_chunk_of(const store_shape *s, int32_t window);
-int32_t kv_usual_window(const store_shape *s);
+int32_t kv_default_window(const store_shape *s);
 /* Memory of an open one, with what the kernel takes for its reads. */
 size_t kv_file_bytes(const kv_file_options *o);
 /* DREY_ERR_IO: the folder; DREY_ERR_MEMORY. */

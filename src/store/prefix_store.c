@@ -31,7 +31,7 @@ size_t prefix_file_bytes(size_t block_bytes, int32_t n_context)
 static size_t slot_bytes(size_t block_bytes, int32_t n_context)
 {
     return arena_size(block_bytes) + arena_size((size_t)n_context * sizeof(int32_t)) +
-           sizeof(prefix_slot);
+           sizeof(prefix_entry);
 }
 
 /* Files in the folder, at most. */
@@ -81,17 +81,17 @@ drey_status prefix_open(prefix_store *p, const drey_prefix_options *o, const sav
 
 /* ---- Slots ---- */
 
-static prefix_slot *find(prefix_store *p, uint64_t key, const int32_t *ids, int32_t n)
+static prefix_entry *find(prefix_store *p, uint64_t key, const int32_t *ids, int32_t n)
 {
     for (int32_t i = 0; i < p->n_slots; i++) {
-        prefix_slot *s = &p->slot[i];
+        prefix_entry *s = &p->slot[i];
         if (s->key == key && s->n_ids == n && memcmp(s->ids, ids, (size_t)n * sizeof *ids) == 0)
             return s;
     }
     return NULL;
 }
 
-static prefix_header header_of(const prefix_store *p, const prefix_slot *s)
+static prefix_header header_of(const prefix_store *p, const prefix_entry *s)
 {
     prefix_header h = {.origin = p->origin, .n_ids = s->n_ids, .version = VERSION};
     hash64 hash;
@@ -103,7 +103,7 @@ static prefix_header header_of(const prefix_store *p, const prefix_slot *s)
     return h;
 }
 
-static void write_slot(prefix_store *p, prefix_slot *s)
+static void write_slot(prefix_store *p, prefix_entry *s)
 {
     prefix_header h = header_of(p, s);
     const kept_part parts[] = {
@@ -118,9 +118,9 @@ static void write_slot(prefix_store *p, prefix_slot *s)
 }
 
 /* The least recently used slot, after its block was written to the folder. */
-static prefix_slot *make_room(prefix_store *p)
+static prefix_entry *make_room(prefix_store *p)
 {
-    prefix_slot *oldest = &p->slot[0];
+    prefix_entry *oldest = &p->slot[0];
     for (int32_t i = 1; i < p->n_slots; i++)
         if (p->slot[i].used < oldest->used)
             oldest = &p->slot[i];
@@ -130,7 +130,7 @@ static prefix_slot *make_room(prefix_store *p)
     return oldest;
 }
 
-static void use(prefix_store *p, prefix_slot *s)
+static void use(prefix_store *p, prefix_entry *s)
 {
     s->used = ++p->now;
 }
@@ -170,11 +170,11 @@ static block_name names_next(names *k, int32_t n)
 
 /* A slot with the block of n ids from the folder; the first n_same are known to be ids'. NULL: it
  * is damaged, or another one. */
-static prefix_slot *fetch(prefix_store *p, const block_name *name, const int32_t *ids, int32_t n,
-                          int32_t n_same)
+static prefix_entry *fetch(prefix_store *p, const block_name *name, const int32_t *ids, int32_t n,
+                           int32_t n_same)
 {
     uint64_t key = name->key;
-    prefix_slot *s = make_room(p);
+    prefix_entry *s = make_room(p);
     prefix_header h;
     const kept_part parts[] = {
         {&h, sizeof h}, {s->ids, (size_t)n * sizeof *ids}, {s->bytes, p->block_bytes}};
@@ -221,7 +221,7 @@ static void copy(const text_cache *cache, int32_t block, int32_t n, uint8_t *byt
 }
 
 /* Commits the first positions of the slot's block, so that n are committed. */
-static void take(prefix_store *p, prefix_slot *s, int32_t n, text_cache *cache)
+static void take(prefix_store *p, prefix_entry *s, int32_t n, text_cache *cache)
 {
     int32_t from = begin_of(n);
     use(p, s);
@@ -249,7 +249,7 @@ static int32_t n_same_of(const int32_t *a, const int32_t *b, int32_t n)
 
 /* A block that begins as the text's next one. */
 typedef struct near_block {
-    prefix_slot *slot; /* NULL: it is a file */
+    prefix_entry *slot; /* NULL: it is a file */
     block_name file;
     int32_t n_ids, n_same;
 } near_block;
@@ -259,7 +259,7 @@ static void look_in_slots(prefix_store *p, uint64_t group, const int32_t *ids, i
                           near_block *best)
 {
     for (int32_t i = 0; i < p->n_slots; i++) {
-        prefix_slot *s = &p->slot[i];
+        prefix_entry *s = &p->slot[i];
         if (!s->n_ids || s->group != group || begin_of(s->n_ids) != begin_of(n))
             continue;
         int32_t same = n_same_of(s->ids, ids, min_i32(n, s->n_ids));
@@ -276,7 +276,7 @@ static void look_in_files(prefix_store *p, uint64_t group, const int32_t *ids, i
     enum { MOST = 256 }; /* reads of a few kB each */
     block_name name = {.group = group};
     int32_t at = 0, begin = begin_of(n);
-    prefix_slot *room = NULL;
+    prefix_entry *room = NULL;
     for (int32_t i = 0; i < MOST && kept_files_next(&p->files, group, &at, &name.key); i++) {
         prefix_header h;
         if (!room)
@@ -309,7 +309,8 @@ static int32_t restore_part(prefix_store *p, uint64_t group, const int32_t *ids,
             look_in_files(p, group, ids, n, &best);
         if (best.n_same == from)
             return 0;
-        prefix_slot *s = best.slot ? best.slot : fetch(p, &best.file, ids, best.n_ids, best.n_same);
+        prefix_entry *s =
+            best.slot ? best.slot : fetch(p, &best.file, ids, best.n_ids, best.n_same);
         if (!s) {
             p->count.damaged_files++;
             continue;
@@ -342,7 +343,7 @@ int32_t prefix_restore(prefix_store *p, const int32_t *ids, int32_t n, text_cach
         block_name name = names_next(&k, k.n + PREFIX_POSITIONS);
         if (k.n <= cache_end(cache))
             continue;
-        prefix_slot *s = find(p, name.key, ids, k.n);
+        prefix_entry *s = find(p, name.key, ids, k.n);
         bool in_folder = !s && kept_files_has(&p->files, name.key);
         if (in_folder)
             expect(p, &ahead, k.n, n, ids);
@@ -366,11 +367,11 @@ int32_t prefix_restore(prefix_store *p, const int32_t *ids, int32_t n, text_cach
 }
 
 /* The beginning of a block, which this one goes beyond, is of no more use. */
-static prefix_slot *take_over(prefix_store *p, const block_name *name, const int32_t *ids,
-                              int32_t n)
+static prefix_entry *take_over(prefix_store *p, const block_name *name, const int32_t *ids,
+                               int32_t n)
 {
     for (int32_t i = 0; i < p->n_slots; i++) {
-        prefix_slot *s = &p->slot[i];
+        prefix_entry *s = &p->slot[i];
         if (s->group != name->group || s->n_ids <= begin_of(n) || s->n_ids >= n ||
             n_same_of(s->ids, ids, s->n_ids) < s->n_ids)
             continue;
@@ -383,7 +384,7 @@ static prefix_slot *take_over(prefix_store *p, const block_name *name, const int
 static void keep_block(prefix_store *p, const block_name *name, const int32_t *ids, int32_t n,
                        const text_cache *cache, int64_t used)
 {
-    prefix_slot *s = find(p, name->key, ids, n);
+    prefix_entry *s = find(p, name->key, ids, n);
     if (!s) {
         int32_t from = begin_of(n);
         s = take_over(p, name, ids, n);

@@ -39,17 +39,17 @@ typedef struct prefix_header { /* header of a file */
     uint64_t hash; /* hash of ids and bytes */
 } prefix_header;
 
-typedef struct prefix_slot {
+typedef struct prefix_entry {
     uint64_t key, group;
     int64_t used;
     int32_t n_ids; /* up to the block's end; 0: the slot is free */
     bool written;  /* it is in the folder or need not be */
     int32_t *ids;  /* [n_ids], of n_context at most */
     uint8_t *bytes;
-} prefix_slot;
+} prefix_entry;
 
 typedef struct prefix_store {
-    prefix_slot *slot; /* [n_slots]; 0: there is no store */
+    prefix_entry *slot; /* [n_slots]; 0: there is no store */
     int32_t n_slots, n_context;
     size_t block_bytes;
     prefix_origin origin;

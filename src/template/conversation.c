@@ -20,13 +20,13 @@ static const char month_names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
 
 /* ---- What a template is given ---- */
 
-static value given_messages(room *r, const drey_chat_request *q)
+static value given_messages(heap *r, const drey_chat_request *q)
 {
     value list = list_new(r, (uint32_t)q->n_messages, STYLE_LIST);
     if (q->messages_json)
         return value_from_json(r, q->messages_json, strlen(q->messages_json), true, "the messages");
     list.marked = true;
-    for (size_t i = 0; i < q->n_messages && room_ok(r); i++) {
+    for (size_t i = 0; i < q->n_messages && heap_ok(r); i++) {
         const drey_chat_message *m = &q->messages[i];
         value message = map_new(r, 2);
         message.marked = true;
@@ -37,24 +37,24 @@ static value given_messages(room *r, const drey_chat_request *q)
     return list;
 }
 
-static value given_json(room *r, const char *text, const char *what, value_kind wanted)
+static value given_json(heap *r, const char *text, const char *what, value_kind wanted)
 {
     value v = text ? value_from_json(r, text, strlen(text), true, what) : value_none();
     if (text && v.kind != wanted)
-        room_fail(r, DREY_ERR_USAGE, "%s are no JSON %s", what,
+        heap_fail(r, DREY_ERR_USAGE, "%s are no JSON %s", what,
                   wanted == VALUE_LIST ? "array" : "object");
     return v;
 }
 
-static void check_messages(room *r, value messages)
+static void check_messages(heap *r, value messages)
 {
-    if (room_ok(r) && messages.kind != VALUE_LIST)
-        room_fail(r, DREY_ERR_USAGE, "the messages are no JSON array");
-    for (uint32_t i = 0; room_ok(r) && i < messages.list->n; i++) {
+    if (heap_ok(r) && messages.kind != VALUE_LIST)
+        heap_fail(r, DREY_ERR_USAGE, "the messages are no JSON array");
+    for (uint32_t i = 0; heap_ok(r) && i < messages.list->n; i++) {
         value message = messages.list->items[i];
         const value *role = message.kind == VALUE_MAP ? map_get_text(r, message, "role") : NULL;
         if (!role || role->kind != VALUE_STRING)
-            room_fail(r, DREY_ERR_USAGE, "message %u is no object with a \"role\"", i + 1);
+            heap_fail(r, DREY_ERR_USAGE, "message %u is no object with a \"role\"", i + 1);
     }
 }
 
@@ -68,13 +68,13 @@ typedef struct ending {
 } ending;
 
 /* A member that is a text; else of no bytes. */
-static value text_in(room *r, value message, const char *key)
+static value text_in(heap *r, value message, const char *key)
 {
     const value *v = map_get_text(r, message, key);
     return v && v->kind == VALUE_STRING ? *v : string_of("");
 }
 
-static void keep_begun(room *r, value message, chat_begun *begun)
+static void keep_begun(heap *r, value message, chat_begun *begun)
 {
     static const char *const names[] = {"reasoning_content", "reasoning", "thinking"};
     value content = text_in(r, message, "content"), reasoning = string_of("");
@@ -82,7 +82,7 @@ static void keep_begun(room *r, value message, chat_begun *begun)
         reasoning = text_in(r, message, names[i]);
     begun->text = malloc((size_t)reasoning.n + content.n + 1);
     if (!begun->text) {
-        room_fail(r, DREY_ERR_MEMORY, "no memory for the beginning of an answer");
+        heap_fail(r, DREY_ERR_MEMORY, "no memory for the beginning of an answer");
         return;
     }
     memcpy(begun->text, reasoning.text, reasoning.n);
@@ -97,7 +97,7 @@ void chat_begun_free(chat_begun *b)
     *b = (chat_begun){0};
 }
 
-static value answer_of(room *r, const ending *e)
+static value answer_of(heap *r, const ending *e)
 {
     value message = map_new(r, 4);
     map_set(r, message, string_of("role"), string_of("assistant"));
@@ -110,17 +110,17 @@ static value answer_of(room *r, const ending *e)
 }
 
 /* Takes the last message out. */
-static void take_last(room *r, value messages, const ending *e)
+static void take_last(heap *r, value messages, const ending *e)
 {
     uint32_t n = messages.list->n;
     value last = n ? messages.list->items[n - 1] : value_none();
     const value *role = n ? map_get_text(r, last, "role") : NULL;
     const value *content = n ? map_get_text(r, last, "content") : NULL;
     if (!role || !string_is(*role, "assistant"))
-        room_fail(r, DREY_ERR_USAGE, "an answer continues a last message of the assistant");
+        heap_fail(r, DREY_ERR_USAGE, "an answer continues a last message of the assistant");
     else if (content && content->kind != VALUE_STRING && content->kind != VALUE_NONE)
-        room_fail(r, DREY_ERR_USAGE, "the beginning of an answer has a text as its content");
-    if (!room_ok(r))
+        heap_fail(r, DREY_ERR_USAGE, "the beginning of an answer has a text as its content");
+    if (!heap_ok(r))
         return;
     messages.list->n--;
     if (e->begun)
@@ -132,7 +132,7 @@ static void take_last(room *r, value messages, const ending *e)
 /* ---- Variables ---- */
 
 /* Adds values that a few templates read besides: tools as text, and the day. */
-static void add_usual(room *r, value map, const drey_chat_request *q)
+static void add_defaults(heap *r, value map, const drey_chat_request *q)
 {
     char day[32];
     time_t now = (time_t)q->now_s;
@@ -150,27 +150,27 @@ static void add_usual(room *r, value map, const drey_chat_request *q)
 }
 
 /* Makes the variables under apply_chat_template's names; what is not given is None there. */
-static value variables(room *r, const drey_chat_request *q, value messages, const char *bos,
+static value variables(heap *r, const drey_chat_request *q, value messages, const char *bos,
                        const char *eos)
 {
     value map = map_new(r, 8);
     map_set(r, map, string_of("messages"), messages);
     map_set(r, map, string_of("tools"), given_json(r, q->tools_json, "the tools", VALUE_LIST));
     map_set(r, map, string_of("documents"), value_none());
-    add_usual(r, map, q);
+    add_defaults(r, map, q);
     map_set(r, map, string_of("add_generation_prompt"), value_bool(!q->no_generation_prompt));
     map_set(r, map, string_of("bos_token"), string_of(bos));
     map_set(r, map, string_of("eos_token"), string_of(eos));
     if (!q->variables_json)
         return map;
     value own = given_json(r, q->variables_json, "the template's variables", VALUE_MAP);
-    for (uint32_t i = 0; room_ok(r) && i < own.map->n; i++)
+    for (uint32_t i = 0; heap_ok(r) && i < own.map->n; i++)
         map_set(r, map, own.map->pairs[i].key, own.map->pairs[i].item);
     return map;
 }
 
 /* The messages with the system text before the first user's text; false: not possible. */
-static bool fold_system(room *r, value *messages)
+static bool fold_system(heap *r, value *messages)
 {
     const value_list *l = messages->list;
     if (l->n < 2)
@@ -196,28 +196,28 @@ static bool fold_system(room *r, value *messages)
     for (uint32_t i = 2; i < l->n; i++)
         list_add(r, folded, l->items[i]);
     *messages = folded;
-    return room_ok(r);
+    return heap_ok(r);
 }
 
 /* ---- What it writes ---- */
 
 /* The member of an object that is one. */
-static value object_in(room *r, value v, const char *key)
+static value object_in(heap *r, value v, const char *key)
 {
     const value *found = v.kind == VALUE_MAP ? map_get_text(r, v, key) : NULL;
     return found && found->kind == VALUE_MAP ? *found : value_none();
 }
 
-static void describe(room *r, value v)
+static void describe(heap *r, value v)
 {
     if (v.kind == VALUE_MAP && !map_get_text(r, v, "description"))
         map_set(r, v, string_of("description"), string_of(""));
 }
 
 /* Adds the fields that tools may lack and some templates want: descriptions, and parameters. */
-static void complete_tools(room *r, value tools)
+static void complete_tools(heap *r, value tools)
 {
-    for (uint32_t i = 0; room_ok(r) && i < tools.list->n; i++) {
+    for (uint32_t i = 0; heap_ok(r) && i < tools.list->n; i++) {
         value function = object_in(r, tools.list->items[i], "function");
         if (function.kind != VALUE_MAP)
             continue;
@@ -236,7 +236,7 @@ static void complete_tools(room *r, value tools)
 }
 
 /* Ranges of the bytes that are marked; counts them where `out` is NULL. */
-static size_t find_ranges(const room *r, const capture *c, text_range *out)
+static size_t find_ranges(const heap *r, const capture *c, text_range *out)
 {
     size_t n = 0, at = 0;
     bool inside = false;
@@ -254,7 +254,7 @@ static size_t find_ranges(const room *r, const capture *c, text_range *out)
     return n;
 }
 
-static drey_status take_text(const room *r, const capture *c, chat_text *out, drey_error *err)
+static drey_status take_text(const heap *r, const capture *c, chat_text *out, drey_error *err)
 {
     size_t n_plain = find_ranges(r, c, NULL), at = 0;
     char *text = malloc(c->n_bytes + 1);
@@ -276,28 +276,28 @@ static drey_status take_text(const room *r, const capture *c, chat_text *out, dr
 
 typedef enum outcome { RENDERED, REFUSED, FAILED } outcome;
 
-static outcome render_once(room *r, const drey_chat_request *q, const node *body, value vars,
+static outcome render_once(heap *r, const drey_chat_request *q, const node *body, value vars,
                            capture *c)
 {
     jinja j = {
         .r = r, .out = c, .has_clock = q->now_s != 0, .now_s = q->now_s ? q->now_s : NO_CLOCK_S};
     *c = (capture){.end = &c->first};
     jinja_run(&j, body, vars);
-    return room_ok(r) ? RENDERED : j.refused ? REFUSED : FAILED;
+    return heap_ok(r) ? RENDERED : j.refused ? REFUSED : FAILED;
 }
 
 /* In a room that exists; the error is the room's. */
-static void render_in(room *r, const drey_chat_request *q, const char *bos, const char *eos,
+static void render_in(heap *r, const drey_chat_request *q, const char *bos, const char *eos,
                       const ending *e, capture *c)
 {
     value messages = given_messages(r, q);
     check_messages(r, messages);
-    if (room_ok(r) && q->continues)
+    if (heap_ok(r) && q->continues)
         take_last(r, messages, e);
     value vars = variables(r, q, messages, bos, eos);
     const node *body =
-        room_ok(r) ? jinja_parse(r, q->chat_template, strlen(q->chat_template)) : NULL;
-    outcome got = room_ok(r) ? render_once(r, q, body, vars, c) : RENDERED;
+        heap_ok(r) ? jinja_parse(r, q->chat_template, strlen(q->chat_template)) : NULL;
+    outcome got = heap_ok(r) ? render_once(r, q, body, vars, c) : RENDERED;
     if (got == RENDERED || (got == FAILED && r->status != DREY_ERR_USAGE))
         return;
     /* A template that accepts no system message raises an exception; one that is made for tools
@@ -344,13 +344,13 @@ static drey_status check_sizes(const drey_chat_request *q, size_t *n_input, drey
 static drey_status render(const drey_chat_request *request, const char *bos, const char *eos,
                           const ending *e, chat_text *out, drey_error *err)
 {
-    room r;
+    heap r;
     capture c;
     drey_error own = {0};
     size_t n_input = 0;
     *out = (chat_text){0};
     TRY(check_sizes(request, &n_input, err));
-    TRY(room_init(&r, chat_room_text(n_input), chat_room_objects(n_input), CHAT_STEPS, err));
+    TRY(heap_init(&r, chat_room_text(n_input), chat_room_objects(n_input), CHAT_STEPS, err));
     r.err = &own;
     r.where = "the chat template";
     render_in(&r, request, bos, eos, e, &c);
@@ -359,7 +359,7 @@ static drey_status render(const drey_chat_request *request, const char *bos, con
         status = take_text(&r, &c, out, &own);
     if (status != DREY_OK && err)
         *err = own;
-    room_free(&r);
+    heap_free(&r);
     return status;
 }
 

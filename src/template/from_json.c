@@ -6,7 +6,7 @@
 enum { MOST_NESTED = 100 }; /* conversations and schemas have a dozen levels */
 
 typedef struct from_json {
-    room *r;
+    heap *r;
     json_reader in;
     bool marked;
 } from_json;
@@ -21,7 +21,7 @@ static value take_string(from_json *j)
 {
     json_part part;
     size_t at = text_begin(j->r);
-    while (room_ok(j->r) && json_next_part(&j->in, &part))
+    while (heap_ok(j->r) && json_next_part(&j->in, &part))
         text_put_marked(j->r, part.bytes, part.n,
                         part.bytes == part.from ? j->marked : said(j, part.from));
     return text_end(j->r, at);
@@ -40,7 +40,7 @@ static value take_members(from_json *j, bool is_map)
     value all = is_map ? map_new(j->r, 0) : list_new(j->r, 0, STYLE_LIST), key = value_none();
     for (;;) {
         json_event event = json_next(&j->in);
-        if (!room_ok(j->r) || event == JSON_CLOSE || event == JSON_BROKEN)
+        if (!heap_ok(j->r) || event == JSON_CLOSE || event == JSON_BROKEN)
             return all;
         if (event == JSON_KEY)
             key = take_string(j);
@@ -56,7 +56,7 @@ static value take_value(from_json *j, json_event event)
 {
     bool marked = said(j, j->in.text + j->in.begin);
     value v = value_none();
-    if (event == JSON_BROKEN || !room_charge(j->r, 0))
+    if (event == JSON_BROKEN || !heap_charge(j->r, 0))
         return v;
     if (event == JSON_STRING)
         return take_string(j);
@@ -70,15 +70,15 @@ static value take_value(from_json *j, json_event event)
     return v;
 }
 
-value value_from_json(room *r, const char *text, size_t n, bool marked, const char *what)
+value value_from_json(heap *r, const char *text, size_t n, bool marked, const char *what)
 {
     from_json j = {.r = r, .marked = marked};
     json_reader_init(&j.in, text, n, MOST_NESTED);
-    room_charge(r, n);
+    heap_charge(r, n);
     value v = take_value(&j, json_next(&j.in));
-    if (room_ok(r))
+    if (heap_ok(r))
         json_next(&j.in);
-    if (room_ok(r) && j.in.why)
-        room_fail(r, DREY_ERR_USAGE, "byte %zu of %s: %s", j.in.why_at + 1, what, j.in.why);
+    if (heap_ok(r) && j.in.why)
+        heap_fail(r, DREY_ERR_USAGE, "byte %zu of %s: %s", j.in.why_at + 1, what, j.in.why);
     return v;
 }

@@ -38,22 +38,22 @@ bool arguments_fit(jinja *j, const arguments *a, const char *what, int least, in
                    const char *known)
 {
     if (a->n + a->n_keywords < least || a->n > most)
-        room_fail(j->r, DREY_ERR_UNSUPPORTED, "\"%s\" with %d arguments is not supported", what,
+        heap_fail(j->r, DREY_ERR_UNSUPPORTED, "\"%s\" with %d arguments is not supported", what,
                   a->n + a->n_keywords);
     for (int k = 0; k < a->n_keywords; k++)
         if (!is_word_of(a->keyword[k].name, known))
-            room_fail(j->r, DREY_ERR_UNSUPPORTED, "\"%s\" with the argument %.*s is not supported",
+            heap_fail(j->r, DREY_ERR_UNSUPPORTED, "\"%s\" with the argument %.*s is not supported",
                       what, (int)a->keyword[k].name.n, a->keyword[k].name.text);
-    return room_ok(j->r);
+    return heap_ok(j->r);
 }
 
 void jinja_arguments(jinja *j, const node *list, arguments *out)
 {
     out->n = out->n_keywords = 0;
-    for (const node *n = list; n && room_ok(j->r); n = n->next) {
+    for (const node *n = list; n && heap_ok(j->r); n = n->next) {
         bool keyword = n->kind == NODE_KEYWORD;
         if ((keyword ? out->n_keywords : out->n) == MOST_ARGUMENTS) {
-            room_fail(j->r, DREY_ERR_UNSUPPORTED, "more than %d arguments", MOST_ARGUMENTS);
+            heap_fail(j->r, DREY_ERR_UNSUPPORTED, "more than %d arguments", MOST_ARGUMENTS);
             return;
         }
         if (keyword) {
@@ -72,7 +72,7 @@ static bool defined(jinja *j, value a, value b)
 {
     const value *missing = a.kind == VALUE_UNDEFINED ? &a : &b;
     if (missing->kind == VALUE_UNDEFINED)
-        room_fail(j->r, DREY_ERR_USAGE, "\"%.*s\" is not defined", (int)missing->n, missing->text);
+        heap_fail(j->r, DREY_ERR_USAGE, "\"%.*s\" is not defined", (int)missing->n, missing->text);
     return missing->kind != VALUE_UNDEFINED;
 }
 
@@ -81,14 +81,14 @@ static value unfit(jinja *j, char sign, value a, value b)
     const char plain[] = {sign, 0};
     const char *shown = sign == SIGN_POWER ? "**" : sign == SIGN_FLOOR_DIV ? "//" : plain;
     if (defined(j, a, b))
-        room_fail(j->r, DREY_ERR_USAGE, "%s %s %s is not possible", value_type_name(a), shown,
+        heap_fail(j->r, DREY_ERR_USAGE, "%s %s %s is not possible", value_type_name(a), shown,
                   value_type_name(b));
     return value_none();
 }
 
 static value too_large(jinja *j)
 {
-    room_fail(j->r, DREY_ERR_UNSUPPORTED, "numbers of more than 64 bits are not computed with");
+    heap_fail(j->r, DREY_ERR_UNSUPPORTED, "numbers of more than 64 bits are not computed with");
     return value_none();
 }
 
@@ -164,7 +164,7 @@ static value compute_float(char sign, double a, double b)
 static value repeated(jinja *j, value s, int64_t times)
 {
     size_t at = text_begin(j->r);
-    for (int64_t i = 0; i < times && s.n > 0 && room_ok(j->r); i++)
+    for (int64_t i = 0; i < times && s.n > 0 && heap_ok(j->r); i++)
         text_put_value(j->r, s);
     return text_end(j->r, at);
 }
@@ -177,7 +177,7 @@ static value lists_joined(jinja *j, value a, value b)
         list_add(j->r, out, a.list->items[i]);
     for (uint32_t i = 0; i < b.list->n; i++)
         list_add(j->r, out, b.list->items[i]);
-    room_charge(j->r, (a.list->n + b.list->n) * sizeof(value));
+    heap_charge(j->r, (a.list->n + b.list->n) * sizeof(value));
     return out;
 }
 
@@ -189,7 +189,7 @@ static value escaped(jinja *j, value s)
     size_t at = text_begin(j->r), done = 0;
     if (s.safe)
         return s;
-    for (size_t i = 0; i < s.n && room_ok(j->r); i++) {
+    for (size_t i = 0; i < s.n && heap_ok(j->r); i++) {
         const char *found = memchr(special, s.text[i], 5);
         if (!found)
             continue;
@@ -223,7 +223,7 @@ static value compute(jinja *j, char sign, value a, value b)
         return too_large(j);
     if (is_number(a) && is_number(b) && number_float(b) == 0 &&
         strchr((const char[]){'/', '%', SIGN_FLOOR_DIV, 0}, sign)) {
-        room_fail(j->r, DREY_ERR_USAGE, "a division by zero");
+        heap_fail(j->r, DREY_ERR_USAGE, "a division by zero");
         return value_none();
     }
     if (is_whole(a) && is_whole(b)) {
@@ -253,9 +253,9 @@ static value eval_sign(jinja *j, char sign, value v)
     else if (is_whole(v) && number_int(v) != INT64_MIN)
         v.i = sign == '-' ? -number_int(v) : number_int(v), v.kind = VALUE_INT;
     else if (v.kind == VALUE_UNDEFINED)
-        room_fail(j->r, DREY_ERR_USAGE, "\"%.*s\" is not defined", (int)v.n, v.text);
+        heap_fail(j->r, DREY_ERR_USAGE, "\"%.*s\" is not defined", (int)v.n, v.text);
     else
-        room_fail(j->r, DREY_ERR_USAGE, "a %s has no negative", value_type_name(v));
+        heap_fail(j->r, DREY_ERR_USAGE, "a %s has no negative", value_type_name(v));
     return v;
 }
 
@@ -264,18 +264,18 @@ static value eval_sign(jinja *j, char sign, value v)
 bool jinja_contains(jinja *j, value in, value what)
 {
     if (in.kind == VALUE_STRING && what.kind == VALUE_STRING)
-        return room_charge(j->r, in.n) && text_find(in.text, in.n, what.text, what.n) != SIZE_MAX;
+        return heap_charge(j->r, in.n) && text_find(in.text, in.n, what.text, what.n) != SIZE_MAX;
     if (in.kind == VALUE_MAP)
         return map_get(j->r, in, what) != NULL;
     if (in.kind == VALUE_LIST) {
         value items = jinja_items(j, in);
-        for (uint32_t i = 0; i < items.list->n && room_ok(j->r); i++)
+        for (uint32_t i = 0; i < items.list->n && heap_ok(j->r); i++)
             if (value_equal(j->r, items.list->items[i], what))
                 return true;
         return false;
     }
     if (in.kind != VALUE_UNDEFINED)
-        room_fail(j->r, DREY_ERR_USAGE, "whether a %s is in a %s cannot be said",
+        heap_fail(j->r, DREY_ERR_USAGE, "whether a %s is in a %s cannot be said",
                   value_type_name(what), value_type_name(in));
     return false;
 }
@@ -306,7 +306,7 @@ static bool holds(jinja *j, char sign, value a, value b)
 static value eval_comparison(jinja *j, const node *n)
 {
     value left = jinja_eval(j, n->a);
-    for (const node *operand = n->b; operand && room_ok(j->r); operand = operand->next) {
+    for (const node *operand = n->b; operand && heap_ok(j->r); operand = operand->next) {
         value right = jinja_eval(j, operand->a);
         if (!holds(j, operand->sign, left, right))
             return value_bool(false);
@@ -320,7 +320,7 @@ static value eval_comparison(jinja *j, const node *n)
 static value eval_items(jinja *j, const node *n)
 {
     value list = list_new(j->r, 0, n->kind == NODE_TUPLE ? STYLE_TUPLE : STYLE_LIST);
-    for (const node *item = n->a; item && room_ok(j->r); item = item->next)
+    for (const node *item = n->a; item && heap_ok(j->r); item = item->next)
         list_add(j->r, list, jinja_eval(j, item));
     return list;
 }
@@ -328,7 +328,7 @@ static value eval_items(jinja *j, const node *n)
 static value eval_map(jinja *j, const node *n)
 {
     value map = map_new(j->r, 0);
-    for (const node *pair = n->a; pair && room_ok(j->r); pair = pair->next) {
+    for (const node *pair = n->a; pair && heap_ok(j->r); pair = pair->next) {
         value key = jinja_eval(j, pair->a);
         map_set(j->r, map, key, jinja_eval(j, pair->b));
     }
@@ -342,7 +342,7 @@ static value eval_concat(jinja *j, const node *n)
     value items = eval_items(j, n), all = string_of("");
     for (uint32_t i = 0; i < items.list->n; i++)
         items.list->items[i] = string_from(j->r, items.list->items[i]);
-    for (uint32_t i = 0; i < items.list->n && room_ok(j->r); i++)
+    for (uint32_t i = 0; i < items.list->n && heap_ok(j->r); i++)
         all = string_join2(j->r, all, items.list->items[i]);
     return all;
 }
@@ -373,11 +373,11 @@ static value call(jinja *j, value callee, const arguments *a)
     case VALUE_FUNCTION:
         return function_call(j, callee.text, a);
     case VALUE_UNDEFINED:
-        room_fail(j->r, DREY_ERR_USAGE, "\"%.*s\" is not defined, and cannot be called",
+        heap_fail(j->r, DREY_ERR_USAGE, "\"%.*s\" is not defined, and cannot be called",
                   (int)callee.n, callee.text);
         break;
     default:
-        room_fail(j->r, DREY_ERR_USAGE, "a %s cannot be called", value_type_name(callee));
+        heap_fail(j->r, DREY_ERR_USAGE, "a %s cannot be called", value_type_name(callee));
     }
     return value_none();
 }
@@ -389,7 +389,7 @@ static value eval_call(jinja *j, const node *n)
     value of = jinja_eval(j, n->a);
     jinja_arguments(j, n->b, &a);
     j->r->line = n->line;
-    if (!room_ok(j->r))
+    if (!heap_ok(j->r))
         return value_none();
     if (n->kind == NODE_TEST)
         return value_bool(test_apply(j, n->v, of, &a));
@@ -410,7 +410,7 @@ static value eval_binary(jinja *j, const node *n)
 {
     value a = jinja_eval(j, n->a), b = jinja_eval(j, n->b);
     j->r->line = n->line;
-    return room_ok(j->r) ? compute(j, n->sign, a, b) : value_none();
+    return heap_ok(j->r) ? compute(j, n->sign, a, b) : value_none();
 }
 
 static value eval_logic(jinja *j, const node *n)

@@ -10,7 +10,7 @@
 /* One call; v: what the filter is applied to. */
 typedef struct filter_call {
     jinja *j;
-    room *r;
+    heap *r;
     value v;
     const arguments *a;
     /* number of a filter among those that share a function: which one (the table at the end) */
@@ -23,12 +23,12 @@ static const value *given(const filter_call *c, int i, const char *name)
 }
 
 /* A text, or the number of blanks that it is made of; else `usual`. */
-static value text_or_blanks(room *r, const value *v, value usual)
+static value text_or_blanks(heap *r, const value *v, value usual)
 {
     if (!v || v->kind == VALUE_STRING || !is_whole(*v))
         return v && v->kind == VALUE_STRING ? *v : usual;
     size_t at = text_begin(r);
-    for (int64_t i = 0; i < number_int(*v) && room_ok(r); i++)
+    for (int64_t i = 0; i < number_int(*v) && heap_ok(r); i++)
         text_put(r, " ", 1);
     return text_end(r, at);
 }
@@ -45,7 +45,7 @@ static value filter_length(const filter_call *c)
     if (v.kind == VALUE_MAP)
         return value_int(v.map->n);
     if (v.kind != VALUE_UNDEFINED)
-        room_fail(c->r, DREY_ERR_USAGE, "a %s has no length", value_type_name(v));
+        heap_fail(c->r, DREY_ERR_USAGE, "a %s has no length", value_type_name(v));
     return value_int(0);
 }
 
@@ -98,7 +98,7 @@ static value filter_indent(const filter_call *c)
     bool blank = argument_flag(c->a, 2, "blank"), first = argument_flag(c->a, 1, "first");
     value blanks = text_or_blanks(c->r, given(c, 0, "width"), string_of("    "));
     size_t at = text_begin(c->r);
-    for (uint32_t i = 0; i < lines.list->n && room_ok(c->r); i++) {
+    for (uint32_t i = 0; i < lines.list->n && heap_ok(c->r); i++) {
         value line = lines.list->items[i];
         if (i)
             text_put(c->r, "\n", 1);
@@ -148,7 +148,7 @@ static value filter_abs(const filter_call *c)
     else if (is_whole(v) && number_int(v) != INT64_MIN)
         v.i = number_int(v) < 0 ? -number_int(v) : number_int(v), v.kind = VALUE_INT;
     else
-        room_fail(c->r, DREY_ERR_USAGE, "a %s has no absolute value", value_type_name(v));
+        heap_fail(c->r, DREY_ERR_USAGE, "a %s has no absolute value", value_type_name(v));
     return v;
 }
 
@@ -181,7 +181,7 @@ static value filter_list(const filter_call *c)
 {
     value items = jinja_items(c->j, c->v), out = list_new(c->r, items.list->n, STYLE_LIST);
     out.marked = c->v.marked;
-    for (uint32_t i = 0; i < items.list->n && room_charge(c->r, 0); i++)
+    for (uint32_t i = 0; i < items.list->n && heap_charge(c->r, 0); i++)
         list_add(c->r, out, items.list->items[i]);
     return out;
 }
@@ -193,7 +193,7 @@ static value items_of_map(const filter_call *c, const char *filter)
     const method m = {c->v, "items"};
     if (c->v.kind == VALUE_MAP)
         return method_call(c->j, &m, &nothing);
-    room_fail(c->r, DREY_ERR_USAGE, "\"%s\" wants a map, not a %s", filter, value_type_name(c->v));
+    heap_fail(c->r, DREY_ERR_USAGE, "\"%s\" wants a map, not a %s", filter, value_type_name(c->v));
     return list_new(c->r, 0, STYLE_LIST);
 }
 
@@ -210,7 +210,7 @@ static value filter_join(const filter_call *c)
 {
     const value *between = given(c, 0, "d"), *attribute = given(c, 1, "attribute");
     value items = jinja_items(c->j, c->v), texts = list_new(c->r, items.list->n, STYLE_LIST);
-    for (uint32_t i = 0; i < items.list->n && room_ok(c->r); i++) {
+    for (uint32_t i = 0; i < items.list->n && heap_ok(c->r); i++) {
         value item = items.list->items[i];
         if (attribute)
             item = member_path(c->j, item, *attribute);
@@ -237,7 +237,7 @@ static value filter_reverse(const filter_call *c)
         return member_slice(c->j, c->v, NULL, NULL, &step);
     }
     value items = jinja_items(c->j, c->v), out = list_new(c->r, items.list->n, STYLE_GENERATOR);
-    for (uint32_t i = items.list->n; i-- > 0 && room_charge(c->r, 0);)
+    for (uint32_t i = items.list->n; i-- > 0 && heap_charge(c->r, 0);)
         list_add(c->r, out, items.list->items[i]);
     return out;
 }
@@ -258,7 +258,7 @@ static keyed keyed_by(jinja *j, value item, const value *attribute, bool exact_c
 /* Stable, by merging: [n] at `from`, with `spare` of the same size. */
 static void sort(jinja *j, keyed *from, keyed *spare, uint32_t n)
 {
-    for (uint32_t width = 1; width < n && room_ok(j->r); width *= 2) {
+    for (uint32_t width = 1; width < n && heap_ok(j->r); width *= 2) {
         for (uint32_t begin = 0; begin < n; begin += 2 * width) {
             uint32_t middle = n - begin < width ? n : begin + width;
             uint32_t end = n - begin < 2 * width ? n : begin + 2 * width;
@@ -277,14 +277,14 @@ static void sort(jinja *j, keyed *from, keyed *spare, uint32_t n)
 static keyed *sorted_items(jinja *j, value items, const value *attribute, bool exact_case)
 {
     uint32_t n = items.list->n;
-    keyed *all = room_take(j->r, n * sizeof *all), *spare = room_take(j->r, n * sizeof *all);
+    keyed *all = heap_take(j->r, n * sizeof *all), *spare = heap_take(j->r, n * sizeof *all);
     if (!all || !spare)
         return NULL;
-    for (uint32_t i = 0; i < n && room_ok(j->r); i++)
+    for (uint32_t i = 0; i < n && heap_ok(j->r); i++)
         all[i] = keyed_by(j, items.list->items[i], attribute, exact_case);
-    if (room_ok(j->r))
+    if (heap_ok(j->r))
         sort(j, all, spare, n);
-    return room_ok(j->r) ? all : NULL;
+    return heap_ok(j->r) ? all : NULL;
 }
 
 static value listed(jinja *j, const keyed *all, uint32_t n, bool backwards)
@@ -292,7 +292,7 @@ static value listed(jinja *j, const keyed *all, uint32_t n, bool backwards)
     value out = list_new(j->r, n, STYLE_LIST);
     for (uint32_t i = 0; all && i < n; i++)
         list_add(j->r, out, all[i].item);
-    if (!backwards || !room_ok(j->r)) /* without room the list has no items */
+    if (!backwards || !heap_ok(j->r)) /* without room the list has no items */
         return out;
     /* Equal items keep their order, as with Python's reverse=True. */
     for (uint32_t end = n; end > 0;) {
@@ -329,7 +329,7 @@ static value filter_extreme(const filter_call *c)
 {
     value items = jinja_items(c->j, c->v);
     keyed best = {.item = value_undefined("the extreme of an empty list", 28)};
-    for (uint32_t i = 0; i < items.list->n && room_ok(c->r); i++) {
+    for (uint32_t i = 0; i < items.list->n && heap_ok(c->r); i++) {
         keyed next = keyed_by(c->j, items.list->items[i], given(c, 1, "attribute"),
                               argument_flag(c->a, 0, "case_sensitive"));
         int order = i ? value_order(c->r, next.key, best.key) : 0;
@@ -343,7 +343,7 @@ static value filter_unique(const filter_call *c)
 {
     value items = jinja_items(c->j, c->v), seen = list_new(c->r, 0, STYLE_LIST);
     value out = list_new(c->r, 0, STYLE_GENERATOR);
-    for (uint32_t i = 0; i < items.list->n && room_ok(c->r); i++) {
+    for (uint32_t i = 0; i < items.list->n && heap_ok(c->r); i++) {
         keyed next = keyed_by(c->j, items.list->items[i], given(c, 1, "attribute"),
                               argument_flag(c->a, 0, "case_sensitive"));
         if (jinja_contains(c->j, seen, next.key))
@@ -378,10 +378,10 @@ static value filter_map(const filter_call *c)
     const value *attribute = given(c, -1, "attribute"), *other = given(c, -1, "default");
     const arguments rest = rest_of(a, 1);
     if (a->n == 0 && !attribute)
-        room_fail(c->r, DREY_ERR_UNSUPPORTED, "\"map\" without a filter or an attribute");
+        heap_fail(c->r, DREY_ERR_UNSUPPORTED, "\"map\" without a filter or an attribute");
     if (a->n > 0 && a->positional[0].kind != VALUE_STRING)
-        room_fail(c->r, DREY_ERR_USAGE, "\"map\" with a filter that is no name");
-    for (uint32_t i = 0; i < items.list->n && room_ok(c->r); i++) {
+        heap_fail(c->r, DREY_ERR_USAGE, "\"map\" with a filter that is no name");
+    for (uint32_t i = 0; i < items.list->n && heap_ok(c->r); i++) {
         value item = items.list->items[i];
         if (a->n == 0) {
             item = member_path(c->j, item, *attribute);
@@ -404,11 +404,11 @@ static value filter_chosen(const filter_call *c)
     bool by_attribute = c->how & BY_ATTRIBUTE, wanted = c->how & WANTED;
     int at = by_attribute;
     if (by_attribute && a->n == 0)
-        room_fail(c->r, DREY_ERR_UNSUPPORTED, "an attribute's name is missing");
+        heap_fail(c->r, DREY_ERR_UNSUPPORTED, "an attribute's name is missing");
     if (a->n > at && a->positional[at].kind != VALUE_STRING)
-        room_fail(c->r, DREY_ERR_USAGE, "a test that is no name");
+        heap_fail(c->r, DREY_ERR_USAGE, "a test that is no name");
     const arguments rest = rest_of(a, at + 1);
-    for (uint32_t i = 0; i < items.list->n && room_ok(c->r); i++) {
+    for (uint32_t i = 0; i < items.list->n && heap_ok(c->r); i++) {
         value item = items.list->items[i];
         value seen = by_attribute ? member_path(c->j, item, a->positional[0]) : item;
         bool is = a->n > at ? test_apply(c->j, a->positional[at], seen, &rest) : value_true(seen);
@@ -480,7 +480,7 @@ value filter_apply(jinja *j, value name, value v, const arguments *a)
         if (f < end)
             v = apply(j, f, v, a);
         else
-            room_fail(j->r, DREY_ERR_UNSUPPORTED, "the filter \"%.*s\" is not supported",
+            heap_fail(j->r, DREY_ERR_UNSUPPORTED, "the filter \"%.*s\" is not supported",
                       (int)(name.n < 60 ? name.n : 60), name.text);
     }
     j->depth--;

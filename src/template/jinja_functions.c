@@ -21,10 +21,10 @@ static value make_map(jinja *j, const char *name, const arguments *a)
 {
     value map = map_new(j->r, 0);
     if (a->n > 1 || (a->n == 1 && a->positional[0].kind != VALUE_MAP))
-        room_fail(j->r, DREY_ERR_UNSUPPORTED, "\"%s\" with other arguments than a map and keywords",
+        heap_fail(j->r, DREY_ERR_UNSUPPORTED, "\"%s\" with other arguments than a map and keywords",
                   name);
     else if (a->n == 1)
-        for (uint32_t i = 0; i < a->positional[0].map->n && room_ok(j->r); i++)
+        for (uint32_t i = 0; i < a->positional[0].map->n && heap_ok(j->r); i++)
             map_set(j->r, map, a->positional[0].map->pairs[i].key,
                     a->positional[0].map->pairs[i].item);
     for (int i = 0; i < a->n_keywords; i++)
@@ -48,18 +48,18 @@ static value make_range(jinja *j, const char *name, const arguments *a)
         return list;
     for (int i = 0; i < a->n; i++)
         if (!is_whole(a->positional[i]))
-            room_fail(j->r, DREY_ERR_USAGE, "\"range\" wants whole numbers");
-    if (!room_ok(j->r))
+            heap_fail(j->r, DREY_ERR_USAGE, "\"range\" wants whole numbers");
+    if (!heap_ok(j->r))
         return list;
     int64_t begin = a->n > 1 ? number_int(a->positional[0]) : 0;
     int64_t end = number_int(a->positional[a->n > 1]);
     int64_t step = a->n > 2 ? number_int(a->positional[2]) : 1;
     if (step == 0)
-        room_fail(j->r, DREY_ERR_USAGE, "\"range\" with a step of zero");
-    for (int64_t i = begin; (step > 0 ? i < end : i > end) && room_charge(j->r, 0);) {
+        heap_fail(j->r, DREY_ERR_USAGE, "\"range\" with a step of zero");
+    for (int64_t i = begin; (step > 0 ? i < end : i > end) && heap_charge(j->r, 0);) {
         list_add(j->r, list, value_int(i));
         if (list.list->n > MOST_ITEMS)
-            room_fail(j->r, DREY_ERR_UNSUPPORTED, "\"range\" with more than %d numbers",
+            heap_fail(j->r, DREY_ERR_UNSUPPORTED, "\"range\" with more than %d numbers",
                       MOST_ITEMS);
         if (__builtin_add_overflow(i, step, &i))
             break;
@@ -72,16 +72,16 @@ static value refuse(jinja *j, const char *name, const arguments *a)
     if (!arguments_fit(j, a, name, 1, 1, ""))
         return value_none();
     value why = string_from(j->r, a->positional[0]);
-    if (room_ok(j->r)) {
+    if (heap_ok(j->r)) {
         j->refused = true;
         j->r->line = 0;
-        room_fail(j->r, DREY_ERR_USAGE, "the chat template refuses these messages: %.*s",
+        heap_fail(j->r, DREY_ERR_USAGE, "the chat template refuses these messages: %.*s",
                   (int)(why.n < 300 ? why.n : 300), why.text);
     }
     return value_none();
 }
 
-static value tell_time(jinja *j, const char *name, const arguments *a)
+static value time_value(jinja *j, const char *name, const arguments *a)
 {
     char format[100], out[400];
     struct tm parts;
@@ -90,7 +90,7 @@ static value tell_time(jinja *j, const char *name, const arguments *a)
         return value_none();
     value wanted = a->positional[0];
     if (wanted.kind != VALUE_STRING || wanted.n >= sizeof format || !gmtime_r(&now, &parts)) {
-        room_fail(j->r, DREY_ERR_UNSUPPORTED, "\"strftime_now\" with this format is not supported");
+        heap_fail(j->r, DREY_ERR_UNSUPPORTED, "\"strftime_now\" with this format is not supported");
         return value_none();
     }
     memcpy(format, wanted.text, wanted.n);
@@ -110,5 +110,5 @@ value function_call(jinja *j, const char *name, const arguments *a)
         return make_range(j, name, a);
     if (strcmp(name, "raise_exception") == 0)
         return refuse(j, name, a);
-    return tell_time(j, name, a);
+    return time_value(j, name, a);
 }

@@ -7,7 +7,7 @@
 
 /* ---- The template as lines ---- */
 
-value lexer_source(room *r, const char *chat_template, size_t n)
+value lexer_source(heap *r, const char *chat_template, size_t n)
 {
     size_t at = text_begin(r), done = 0;
     for (size_t i = 0; i < n; i++) {
@@ -25,7 +25,7 @@ value lexer_source(room *r, const char *chat_template, size_t n)
     return source;
 }
 
-void lexer_init(lexer *l, room *r, value source)
+void lexer_init(lexer *l, heap *r, value source)
 {
     *l = (lexer){.r = r, .text = source.text, .n = source.n, .line = 1, .line_begins = true};
 }
@@ -35,7 +35,7 @@ void lexer_init(lexer *l, room *r, value source)
 static token stop(lexer *l, const char *why)
 {
     l->r->line = l->line;
-    room_fail(l->r, DREY_ERR_FORMAT, "%s", why);
+    heap_fail(l->r, DREY_ERR_FORMAT, "%s", why);
     return (token){.kind = WORD_END, .line = l->line};
 }
 
@@ -197,7 +197,7 @@ static void meet_tag(lexer *l)
 /* The text up to the next tag, if there is some; or the tag. */
 static token next_data(lexer *l)
 {
-    while (l->state == IN_DATA && l->at < l->n && room_ok(l->r)) {
+    while (l->state == IN_DATA && l->at < l->n && heap_ok(l->r)) {
         size_t begin = l->at, tag = find_tag(l), end = tag;
         uint32_t line = l->line;
         bool begins = l->line_begins;
@@ -212,7 +212,7 @@ static token next_data(lexer *l)
         if (end > begin)
             return data_token(l, begin, end, line);
     }
-    if (l->state == IN_DATA || !room_ok(l->r))
+    if (l->state == IN_DATA || !heap_ok(l->r))
         return (token){.kind = WORD_END, .line = l->line};
     return l->state == IN_RAW ? raw_text(l) : enter_tag(l);
 }
@@ -264,7 +264,7 @@ static value unescaped(lexer *l, value s)
 {
     static const char names[] = "ntr\\'\"abfv", meanings[] = "\n\t\r\\'\"\a\b\f\v";
     size_t at = text_begin(l->r);
-    for (size_t i = 0; i < s.n && room_ok(l->r);) {
+    for (size_t i = 0; i < s.n && heap_ok(l->r);) {
         const char *slash = memchr(s.text + i, '\\', s.n - i);
         size_t plain = slash ? (size_t)(slash - s.text) - i : s.n - i, used = 1;
         text_put(l->r, s.text + i, plain);
@@ -337,7 +337,7 @@ static bool open_bracket(lexer *l, char closing)
 {
     if (l->n_brackets == (int)sizeof l->brackets) {
         l->r->line = l->line;
-        room_fail(l->r, DREY_ERR_UNSUPPORTED, "brackets are nested too deep");
+        heap_fail(l->r, DREY_ERR_UNSUPPORTED, "brackets are nested too deep");
         return false;
     }
     l->brackets[l->n_brackets++] = closing;
@@ -402,7 +402,7 @@ static token next_name(lexer *l)
 token lexer_next(lexer *l)
 {
     token t;
-    if (!room_charge(l->r, 0))
+    if (!heap_charge(l->r, 0))
         return (token){.kind = WORD_END, .line = l->line};
     if (l->state == IN_RAW)
         return raw_text(l);

@@ -39,7 +39,7 @@ typedef struct token {
 } token;
 
 typedef struct lexer {
-    room *r;
+    heap *r;
     const char *text;
     size_t n, at;
     uint32_t line;
@@ -50,8 +50,8 @@ typedef struct lexer {
 } lexer;
 
 /* text[0..n) must stay valid; lexer_source makes it. */
-void lexer_init(lexer *l, room *r, value source);
+void lexer_init(lexer *l, heap *r, value source);
 /* The template with \n as its only kind of newline, and without one at its end. */
-value lexer_source(room *r, const char *chat_template, size_t n);
+value lexer_source(heap *r, const char *chat_template, size_t n);
 /* WORD_END at the end, and after a failure of the room. */
 token lexer_next(lexer *l);

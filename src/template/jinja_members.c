@@ -31,7 +31,7 @@ static value loop_member(jinja *j, const loop_state *l, value name)
     for (size_t k = 0; k < sizeof known / sizeof *known; k++)
         if (string_is(name, known[k].name))
             return known[k].v;
-    room_fail(j->r, DREY_ERR_UNSUPPORTED, "loop.%.*s is not supported", (int)name.n, name.text);
+    heap_fail(j->r, DREY_ERR_UNSUPPORTED, "loop.%.*s is not supported", (int)name.n, name.text);
     return none;
 }
 
@@ -48,7 +48,7 @@ static uint32_t place(int64_t i, uint32_t n)
 static value character_at(jinja *j, value s, int64_t i)
 {
     value name = value_undefined("a character", 11);
-    if (!room_charge(j->r, s.n))
+    if (!heap_charge(j->r, s.n))
         return name;
     if (i < 0)
         i += (int64_t)string_characters(j->r, s);
@@ -63,7 +63,7 @@ static value character_at(jinja *j, value s, int64_t i)
 
 static value method_value(jinja *j, value of, const char *name)
 {
-    method *m = room_take(j->r, sizeof *m);
+    method *m = heap_take(j->r, sizeof *m);
     if (!m)
         return value_none();
     *m = (method){of, name};
@@ -95,9 +95,9 @@ static value item_of(jinja *j, value of, value key, bool *found)
 static bool has_members(jinja *j, value of, value name)
 {
     if (of.kind == VALUE_UNDEFINED)
-        room_fail(j->r, DREY_ERR_USAGE, "\"%.*s\" is not defined, so \"%.*s\" of it cannot be read",
+        heap_fail(j->r, DREY_ERR_USAGE, "\"%.*s\" is not defined, so \"%.*s\" of it cannot be read",
                   (int)of.n, of.text, (int)name.n, name.kind == VALUE_STRING ? name.text : "");
-    return room_ok(j->r);
+    return heap_ok(j->r);
 }
 
 value member_get(jinja *j, value of, value name)
@@ -130,11 +130,11 @@ value member_path(jinja *j, value of, value path)
     if (is_whole(path))
         return member_item(j, of, path);
     if (path.kind != VALUE_STRING) {
-        room_fail(j->r, DREY_ERR_USAGE, "an attribute's name is a string, not a %s",
+        heap_fail(j->r, DREY_ERR_USAGE, "an attribute's name is a string, not a %s",
                   value_type_name(path));
         return value_none();
     }
-    for (size_t at = 0; at <= path.n && room_ok(j->r);) {
+    for (size_t at = 0; at <= path.n && heap_ok(j->r);) {
         size_t n = text_find(path.text + at, path.n - at, ".", 1);
         size_t end = n == SIZE_MAX ? path.n : at + n;
         value part = string_part(path, at, end);
@@ -160,7 +160,7 @@ static bool find_bounds(jinja *j, int64_t n, const value *begin, const value *en
     const value *given[] = {begin, end, step};
     for (int i = 0; i < 3; i++) {
         if (given[i] && !is_whole(*given[i])) {
-            room_fail(j->r, DREY_ERR_USAGE, "a slice's bounds are whole numbers, not a %s",
+            heap_fail(j->r, DREY_ERR_USAGE, "a slice's bounds are whole numbers, not a %s",
                       value_type_name(*given[i]));
             return false;
         }
@@ -169,7 +169,7 @@ static bool find_bounds(jinja *j, int64_t n, const value *begin, const value *en
     int64_t low = s > 0 ? 0 : -1, high = s > 0 ? n : n - 1;
     int64_t at[2] = {s > 0 ? low : high, s > 0 ? high : low};
     if (s == 0)
-        room_fail(j->r, DREY_ERR_USAGE, "a slice's step is zero");
+        heap_fail(j->r, DREY_ERR_USAGE, "a slice's step is zero");
     for (int i = 0; i < 2; i++) {
         if (!given[i])
             continue;
@@ -178,14 +178,14 @@ static bool find_bounds(jinja *j, int64_t n, const value *begin, const value *en
         at[i] = wanted < low ? low : wanted > high ? high : wanted;
     }
     *out = (bounds){at[0], at[1], s};
-    return room_ok(j->r);
+    return heap_ok(j->r);
 }
 
 /* The positions of all characters, then the end. */
 static uint32_t *character_places(jinja *j, value s, int64_t *n)
 {
     *n = (int64_t)string_characters(j->r, s);
-    uint32_t *places = room_take(j->r, (size_t)(*n + 1) * sizeof *places);
+    uint32_t *places = heap_take(j->r, (size_t)(*n + 1) * sizeof *places);
     size_t at = 0;
     for (int64_t i = 0; places && i <= *n; i++) {
         places[i] = (uint32_t)at;
@@ -207,7 +207,7 @@ static value string_slice(jinja *j, value s, const value *begin, const value *en
     if (b.step == 1)
         return b.begin < b.end ? string_part(s, places[b.begin], places[b.end]) : none;
     size_t at = text_begin(j->r);
-    for (int64_t i = b.begin; (b.step > 0 ? i < b.end : i > b.end) && room_ok(j->r);) {
+    for (int64_t i = b.begin; (b.step > 0 ? i < b.end : i > b.end) && heap_ok(j->r);) {
         text_put(j->r, s.text + places[i], places[i + 1] - places[i]);
         if (__builtin_add_overflow(i, b.step, &i))
             break;
@@ -224,11 +224,11 @@ value member_slice(jinja *j, value of, const value *begin, const value *end, con
         has_members(j, of, string_of("a slice"));
     else if (of.kind != VALUE_LIST || of.style > STYLE_TUPLE)
         return value_undefined("a slice", 7);
-    if (!room_ok(j->r) || !find_bounds(j, of.list->n, begin, end, step, &b))
+    if (!heap_ok(j->r) || !find_bounds(j, of.list->n, begin, end, step, &b))
         return value_none();
     value out = list_new(j->r, 0, (list_style)of.style);
     out.marked = of.marked;
-    for (int64_t i = b.begin; (b.step > 0 ? i < b.end : i > b.end) && room_ok(j->r);) {
+    for (int64_t i = b.begin; (b.step > 0 ? i < b.end : i > b.end) && heap_ok(j->r);) {
         list_add(j->r, out, of.list->items[i]);
         if (__builtin_add_overflow(i, b.step, &i))
             break;

@@ -40,9 +40,9 @@ const char *method_find(value of, value name)
 static bool is_string(jinja *j, const method *m, const value *v)
 {
     if (v && v->kind != VALUE_STRING)
-        room_fail(j->r, DREY_ERR_USAGE, "\"%s\" wants a string, not a %s", m->name,
+        heap_fail(j->r, DREY_ERR_USAGE, "\"%s\" wants a string, not a %s", m->name,
                   value_type_name(*v));
-    return room_ok(j->r);
+    return heap_ok(j->r);
 }
 
 /* ---- Strings ---- */
@@ -67,8 +67,8 @@ static value split(jinja *j, value s, const value *by, int64_t most)
     value out = list_new(j->r, 0, STYLE_LIST), word;
     size_t at = 0;
     if (by && by->n == 0)
-        room_fail(j->r, DREY_ERR_USAGE, "\"split\" at an empty string");
-    while (!by && room_charge(j->r, 0) && (most < 0 || (int64_t)out.list->n < most)) {
+        heap_fail(j->r, DREY_ERR_USAGE, "\"split\" at an empty string");
+    while (!by && heap_charge(j->r, 0) && (most < 0 || (int64_t)out.list->n < most)) {
         if (!next_word(s, &at, &word))
             return out;
         list_add(j->r, out, word);
@@ -79,7 +79,7 @@ static value split(jinja *j, value s, const value *by, int64_t most)
             list_add(j->r, out, rest);
         return out;
     }
-    while (room_charge(j->r, 0) && (most < 0 || (int64_t)out.list->n < most)) {
+    while (heap_charge(j->r, 0) && (most < 0 || (int64_t)out.list->n < most)) {
         size_t n = text_find(s.text + at, s.n - at, by->text, by->n);
         if (n == SIZE_MAX)
             break;
@@ -123,7 +123,7 @@ static value method_affix(jinja *j, const method *m, const arguments *a)
     bool front = m->name[0] == 's', is = false;
     value wanted = a->positional[0];
     if (wanted.kind == VALUE_LIST && wanted.style == STYLE_TUPLE) {
-        for (uint32_t i = 0; i < wanted.list->n && room_charge(j->r, 0); i++)
+        for (uint32_t i = 0; i < wanted.list->n && heap_charge(j->r, 0); i++)
             is = is || is_affix(m->of, wanted.list->items[i], front);
     } else if (is_string(j, m, &wanted)) {
         is = is_affix(m->of, wanted, front);
@@ -185,7 +185,7 @@ static value method_format(jinja *j, const method *m, const arguments *a)
 {
     value s = m->of, list = list_new(j->r, 0, STYLE_LIST);
     int next = 0;
-    for (size_t at = 0; at < s.n && room_charge(j->r, 0);) {
+    for (size_t at = 0; at < s.n && heap_charge(j->r, 0);) {
         size_t plain = plain_bytes(s, at, "{}");
         list_add(j->r, list, string_part(s, at, at + plain));
         at += plain;
@@ -201,7 +201,7 @@ static value method_format(jinja *j, const method *m, const arguments *a)
         if (n > 0 && at + n < s.n)
             v = format_argument(a, string_part(s, at + 1, at + n), &next);
         if (!v) {
-            room_fail(j->r, DREY_ERR_UNSUPPORTED, "this form of \"format\" is not supported");
+            heap_fail(j->r, DREY_ERR_UNSUPPORTED, "this form of \"format\" is not supported");
             break;
         }
         list_add(j->r, list, string_from(j->r, *v));
@@ -213,7 +213,7 @@ static value method_format(jinja *j, const method *m, const arguments *a)
 static value method_join(jinja *j, const method *m, const arguments *a)
 {
     value items = jinja_items(j, a->positional[0]);
-    for (uint32_t i = 0; i < items.list->n && room_ok(j->r); i++)
+    for (uint32_t i = 0; i < items.list->n && heap_ok(j->r); i++)
         is_string(j, m, &items.list->items[i]);
     return strings_between(j, items, m->of);
 }
@@ -250,7 +250,7 @@ static value method_digits(jinja *j, const method *m, const arguments *a)
     (void)a;
     for (uint32_t i = 0; i < m->of.n; i++) {
         if ((uint8_t)m->of.text[i] >= 0x80)
-            room_fail(j->r, DREY_ERR_UNSUPPORTED, "\"isdigit\" of more than ASCII");
+            heap_fail(j->r, DREY_ERR_UNSUPPORTED, "\"isdigit\" of more than ASCII");
         digits = digits && m->of.text[i] >= '0' && m->of.text[i] <= '9';
     }
     return value_bool(digits);
@@ -270,11 +270,11 @@ static value method_pop(jinja *j, const method *m, const arguments *a)
     int64_t i = a->n && is_whole(a->positional[0]) ? number_int(a->positional[0]) : -1;
     i += i < 0 ? l->n : 0;
     if (i < 0 || i >= l->n) {
-        room_fail(j->r, DREY_ERR_USAGE, "\"pop\" from a list that has no such item");
+        heap_fail(j->r, DREY_ERR_USAGE, "\"pop\" from a list that has no such item");
         return value_none();
     }
     value v = l->items[i];
-    room_charge(j->r, l->n * sizeof v);
+    heap_charge(j->r, l->n * sizeof v);
     memmove(l->items + i, l->items + i + 1, (l->n - 1 - (size_t)i) * sizeof v);
     l->n--;
     return v;
@@ -282,10 +282,10 @@ static value method_pop(jinja *j, const method *m, const arguments *a)
 
 static value method_index(jinja *j, const method *m, const arguments *a)
 {
-    for (uint32_t i = 0; i < m->of.list->n && room_ok(j->r); i++)
+    for (uint32_t i = 0; i < m->of.list->n && heap_ok(j->r); i++)
         if (value_equal(j->r, m->of.list->items[i], a->positional[0]))
             return value_int(i);
-    room_fail(j->r, DREY_ERR_USAGE, "\"index\" of something that is not in the list");
+    heap_fail(j->r, DREY_ERR_USAGE, "\"index\" of something that is not in the list");
     return value_none();
 }
 
@@ -295,7 +295,7 @@ static value map_view(jinja *j, value map, bool keys, bool items)
 {
     value list = list_new(j->r, map.map->n, STYLE_VIEW);
     list.marked = map.marked;
-    for (uint32_t i = 0; i < map.map->n && room_charge(j->r, 0); i++) {
+    for (uint32_t i = 0; i < map.map->n && heap_charge(j->r, 0); i++) {
         const value_pair *pair = &map.map->pairs[i];
         value both = keys && items ? list_new(j->r, 2, STYLE_TUPLE) : value_none();
         if (keys && items) {
@@ -371,14 +371,14 @@ static value call_known(jinja *j, const struct known_method *k, const method *m,
 
 value method_call(jinja *j, const method *m, const arguments *a)
 {
-    if (m->of.kind == VALUE_STRING && !room_charge(j->r, m->of.n)) /* most look at all of it */
+    if (m->of.kind == VALUE_STRING && !heap_charge(j->r, m->of.n)) /* most look at all of it */
         return value_none();
     for (size_t i = 0; i < sizeof known_methods / sizeof *known_methods; i++) {
         const struct known_method *k = &known_methods[i];
         if (k->of == (value_kind)m->of.kind && strcmp(k->name, m->name) == 0)
             return call_known(j, k, m, a);
     }
-    room_fail(j->r, DREY_ERR_UNSUPPORTED, "the method \"%s\" of a %s is not supported", m->name,
+    heap_fail(j->r, DREY_ERR_UNSUPPORTED, "the method \"%s\" of a %s is not supported", m->name,
               value_type_name(m->of));
     return value_none();
 }

@@ -11,7 +11,7 @@
 enum { MOST_NESTED = 150 };
 
 typedef struct parser {
-    room *r;
+    heap *r;
     lexer lexer;
     token t; /* the next word */
     int depth;
@@ -26,7 +26,7 @@ static void advance(parser *p)
 static node *stop(parser *p, drey_status code, const char *why)
 {
     p->r->line = p->t.line;
-    room_fail(p->r, code, "%s", why);
+    heap_fail(p->r, code, "%s", why);
     return NULL;
 }
 
@@ -36,18 +36,18 @@ static node *unexpected(parser *p, const char *wanted)
     token t = p->t;
     p->r->line = t.line;
     if (t.kind == WORD_NAME || t.kind == WORD_STRING)
-        room_fail(p->r, DREY_ERR_FORMAT, "\"%.*s\" where %s was expected",
+        heap_fail(p->r, DREY_ERR_FORMAT, "\"%.*s\" where %s was expected",
                   (int)(t.v.n < 40 ? t.v.n : 40), t.v.text, wanted);
     else if (t.kind == WORD_SIGN)
-        room_fail(p->r, DREY_ERR_FORMAT, "\"%c\" where %s was expected", t.sign, wanted);
+        heap_fail(p->r, DREY_ERR_FORMAT, "\"%c\" where %s was expected", t.sign, wanted);
     else
-        room_fail(p->r, DREY_ERR_FORMAT, "%s is missing", wanted);
+        heap_fail(p->r, DREY_ERR_FORMAT, "%s is missing", wanted);
     return NULL;
 }
 
 static node *new_node(parser *p, node_kind kind, uint32_t line)
 {
-    node *n = room_take(p->r, sizeof *n);
+    node *n = heap_take(p->r, sizeof *n);
     if (n) {
         n->kind = (uint8_t)kind;
         n->line = line;
@@ -77,7 +77,7 @@ static bool deeper(parser *p)
 {
     if (++p->depth > MOST_NESTED)
         stop(p, DREY_ERR_UNSUPPORTED, "this is nested too deep");
-    return room_ok(p->r);
+    return heap_ok(p->r);
 }
 
 /* ---- Words ---- */
@@ -158,7 +158,7 @@ static node *parse_or(parser *p);
 static node *parse_arguments(parser *p)
 {
     list arguments = {0};
-    while (room_ok(p->r) && !is_sign(p, ')')) {
+    while (heap_ok(p->r) && !is_sign(p, ')')) {
         if (is_sign(p, '*') || is_sign(p, SIGN_POWER))
             return stop(p, DREY_ERR_UNSUPPORTED, "arguments after \"*\" are not supported");
         node *argument = parse_expression(p);
@@ -182,7 +182,7 @@ static node *parse_items(parser *p, char closing, int *n, bool *comma)
     list items = {0};
     *n = 0;
     *comma = false;
-    while (room_ok(p->r) && !is_sign(p, closing) && p->t.kind != WORD_BLOCK_END &&
+    while (heap_ok(p->r) && !is_sign(p, closing) && p->t.kind != WORD_BLOCK_END &&
            p->t.kind != WORD_PRINT_END) {
         add(&items, parse_expression(p));
         ++*n;
@@ -212,7 +212,7 @@ static node *parse_map(parser *p)
     uint32_t line = p->t.line;
     list pairs = {0};
     advance(p);
-    while (room_ok(p->r) && !is_sign(p, '}')) {
+    while (heap_ok(p->r) && !is_sign(p, '}')) {
         node *key = parse_expression(p);
         want_sign(p, ':');
         add(&pairs, join(p, NODE_PAIR, line, key, parse_expression(p)));
@@ -283,7 +283,7 @@ static node *parse_subscript(parser *p, node *of, uint32_t line)
 {
     node *part[3] = {0};
     int n_colons = 0;
-    while (room_ok(p->r) && !is_sign(p, ']')) {
+    while (heap_ok(p->r) && !is_sign(p, ']')) {
         if (!take_sign(p, ':'))
             part[n_colons] = parse_expression(p);
         else if (++n_colons == 3)
@@ -317,7 +317,7 @@ static node *parse_member(parser *p, node *of, uint32_t line)
 
 static node *parse_postfix(parser *p, node *n)
 {
-    while (room_ok(p->r) && n) {
+    while (heap_ok(p->r) && n) {
         uint32_t line = p->t.line;
         if (take_sign(p, '.'))
             n = parse_member(p, n, line);
@@ -361,7 +361,7 @@ static node *parse_test(parser *p, node *of)
 /* Filters, tests and calls after an expression. */
 static node *parse_filters(parser *p, node *n)
 {
-    while (room_ok(p->r) && n) {
+    while (heap_ok(p->r) && n) {
         uint32_t line = p->t.line;
         if (take_sign(p, '|'))
             n = parse_filter(p, n);
@@ -398,7 +398,7 @@ static node *parse_unary(parser *p, bool filters)
 static node *parse_chain(parser *p, const char *signs, node *(*inner)(parser *p))
 {
     node *n = inner(p);
-    while (room_ok(p->r) && p->t.kind == WORD_SIGN && strchr(signs, p->t.sign)) {
+    while (heap_ok(p->r) && p->t.kind == WORD_SIGN && strchr(signs, p->t.sign)) {
         char sign = p->t.sign;
         uint32_t line = p->t.line;
         advance(p);
@@ -432,7 +432,7 @@ static node *parse_concat(parser *p)
         return first;
     list items = {0};
     add(&items, first);
-    while (room_ok(p->r) && take_sign(p, '~'))
+    while (heap_ok(p->r) && take_sign(p, '~'))
         add(&items, parse_product(p));
     return join(p, NODE_CONCAT, line, items.first, NULL);
 }
@@ -465,7 +465,7 @@ static node *parse_comparison(parser *p)
     uint32_t line = p->t.line;
     node *first = parse_sum(p);
     list operands = {0};
-    for (char sign; room_ok(p->r) && (sign = take_comparison(p)) != 0;) {
+    for (char sign; heap_ok(p->r) && (sign = take_comparison(p)) != 0;) {
         node *operand = join(p, NODE_OPERAND, line, parse_sum(p), NULL);
         if (operand)
             operand->sign = sign;
@@ -492,7 +492,7 @@ static node *parse_words(parser *p, const char *word, node_kind kind, node *(*in
 {
     uint32_t line = p->t.line;
     node *n = inner(p);
-    while (room_ok(p->r) && take_name(p, word))
+    while (heap_ok(p->r) && take_name(p, word))
         n = join(p, kind, line, n, inner(p));
     return n;
 }
@@ -513,7 +513,7 @@ static node *parse_expression(parser *p)
     if (deeper(p)) {
         uint32_t line = p->t.line;
         n = parse_or(p);
-        while (room_ok(p->r) && take_name(p, "if")) {
+        while (heap_ok(p->r) && take_name(p, "if")) {
             node *test = parse_or(p);
             n = join(p, NODE_CHOICE, line, test, n);
             if (n && take_name(p, "else"))
@@ -577,7 +577,7 @@ static node *parse_if(parser *p, uint32_t line)
         node *test = parse_tuple(p);
         want_end(p);
         node *body = parse_body(p, ends);
-        if (!n || !room_ok(p->r))
+        if (!n || !heap_ok(p->r))
             return NULL;
         n->a = test;
         n->b = body;
@@ -604,7 +604,7 @@ static node *parse_target(parser *p)
         add(&names, named(p, NODE_NAME, p->t, NULL, NULL));
         advance(p);
         comma = is_sign(p, ',');
-    } while (room_ok(p->r) && take_sign(p, ','));
+    } while (heap_ok(p->r) && take_sign(p, ','));
     if (parentheses)
         want_sign(p, ')');
     if (!names.first)
@@ -631,7 +631,7 @@ static node *parse_for(parser *p, uint32_t line)
     node *body = parse_body(p, (const char *const[]){"else", "endfor", NULL});
     p->loops--;
     node *otherwise = parse_otherwise(p, "endfor");
-    if (!n || !room_ok(p->r))
+    if (!n || !heap_ok(p->r))
         return NULL;
     n->a = target;
     n->b = over;
@@ -645,7 +645,7 @@ static node *parse_for(parser *p, uint32_t line)
 static node *parse_block_filters(parser *p, bool first)
 {
     node *filters = NULL;
-    while (room_ok(p->r) && (first || take_sign(p, '|'))) {
+    while (heap_ok(p->r) && (first || take_sign(p, '|'))) {
         filters = parse_filter(p, filters);
         first = false;
     }
@@ -683,7 +683,7 @@ static node *parse_parameters(parser *p)
 {
     list parameters = {0};
     want_sign(p, '(');
-    while (room_ok(p->r) && !is_sign(p, ')')) {
+    while (heap_ok(p->r) && !is_sign(p, ')')) {
         token name = want_name(p, "a parameter's name");
         node *n = named(p, NODE_KEYWORD, name, NULL, NULL);
         if (n && take_sign(p, '='))
@@ -718,10 +718,10 @@ static node *unknown_statement(parser *p, token name)
     p->r->line = name.line;
     if (name.v.n >= 3 && (memcmp(name.v.text, "end", 3) == 0 ||
                           memcmp(name.v.text, "els", 3) == 0 || memcmp(name.v.text, "eli", 3) == 0))
-        room_fail(p->r, DREY_ERR_FORMAT, "{%% %.*s %%} closes nothing that is open",
+        heap_fail(p->r, DREY_ERR_FORMAT, "{%% %.*s %%} closes nothing that is open",
                   (int)(name.v.n < 40 ? name.v.n : 40), name.v.text);
     else
-        room_fail(
+        heap_fail(
             p->r, DREY_ERR_UNSUPPORTED,
             "the statement {%% %.*s %%} is not supported (for, if, set, macro, filter, break, "
             "continue, generation and raw are)",
@@ -735,7 +735,7 @@ static node *parse_statement(parser *p)
     token name = want_name(p, "a statement");
     uint32_t line = name.line;
     value word = name.v;
-    if (!room_ok(p->r))
+    if (!heap_ok(p->r))
         return NULL;
     if (string_is(word, "if"))
         return parse_if(p, line);
@@ -776,10 +776,10 @@ static node *parse_body(parser *p, const char *const *ends)
     list body = {0};
     if (!deeper(p))
         return NULL;
-    while (room_ok(p->r)) {
+    while (heap_ok(p->r)) {
         token t = p->t;
         if (t.kind == WORD_END) {
-            if (ends && room_ok(p->r))
+            if (ends && heap_ok(p->r))
                 unexpected(p, ends[0]);
             break;
         }
@@ -798,12 +798,12 @@ static node *parse_body(parser *p, const char *const *ends)
     return body.first;
 }
 
-node *jinja_parse(room *r, const char *chat_template, size_t n)
+node *jinja_parse(heap *r, const char *chat_template, size_t n)
 {
     parser p = {.r = r};
     lexer_init(&p.lexer, r, lexer_source(r, chat_template, n));
     advance(&p);
     node *body = parse_body(&p, NULL);
     r->line = 0;
-    return room_ok(r) ? body : NULL;
+    return heap_ok(r) ? body : NULL;
 }

@@ -14,15 +14,15 @@ static flow run_body(jinja *j, const node *n);
 bool jinja_deeper(jinja *j)
 {
     if (++j->depth > MOST_DEPTH)
-        room_fail(j->r, DREY_ERR_UNSUPPORTED, "this is nested more than %d deep", MOST_DEPTH);
-    return room_charge(j->r, 0);
+        heap_fail(j->r, DREY_ERR_UNSUPPORTED, "this is nested more than %d deep", MOST_DEPTH);
+    return heap_charge(j->r, 0);
 }
 
 /* ---- Names ---- */
 
 static scope *open_scope(jinja *j, scope *outer)
 {
-    scope *s = room_take(j->r, sizeof *s);
+    scope *s = heap_take(j->r, sizeof *s);
     if (s)
         s->outer = outer;
     return s;
@@ -34,7 +34,7 @@ static variable *find(jinja *j, const scope *s, value name)
     for (variable *v = s->first; v; v = v->next) {
         if (text_equal(v->name, name))
             return v;
-        if (++n % 16 == 0 && !room_charge(j->r, 0))
+        if (++n % 16 == 0 && !heap_charge(j->r, 0))
             break;
     }
     return NULL;
@@ -43,7 +43,7 @@ static variable *find(jinja *j, const scope *s, value name)
 static void set(jinja *j, value name, value v)
 {
     variable *there = find(j, j->scope, name);
-    if (!there && room_ok(j->r) && (there = room_take(j->r, sizeof *there)) != NULL) {
+    if (!there && heap_ok(j->r) && (there = heap_take(j->r, sizeof *there)) != NULL) {
         there->name = name;
         there->next = j->scope->first;
         j->scope->first = there;
@@ -54,7 +54,7 @@ static void set(jinja *j, value name, value v)
 
 value jinja_look_up(jinja *j, value name)
 {
-    for (const scope *s = j->scope; s && room_charge(j->r, 0); s = s->outer) {
+    for (const scope *s = j->scope; s && heap_charge(j->r, 0); s = s->outer) {
         const variable *v = find(j, s, name);
         if (v)
             return v->v;
@@ -70,16 +70,16 @@ value jinja_look_up(jinja *j, value name)
 static void put_out(jinja *j, value text)
 {
     capture *c = j->out;
-    if (text.n == 0 || !room_charge(j->r, 0))
+    if (text.n == 0 || !heap_charge(j->r, 0))
         return;
     /* The text has to fit into the room once more, as one string. */
     if (text.n > j->r->most_text - c->n_bytes) {
-        room_fail(j->r, DREY_ERR_UNSUPPORTED,
+        heap_fail(j->r, DREY_ERR_UNSUPPORTED,
                   "the text becomes longer than %zu bytes, which is far more than the conversation",
                   j->r->most_text);
         return;
     }
-    piece *p = room_take(j->r, sizeof *p);
+    piece *p = heap_take(j->r, sizeof *p);
     if (!p)
         return;
     p->text = text;
@@ -100,7 +100,7 @@ static value captured(jinja *j, capture *c)
     if (c->first && !c->first->next)
         return string_span(c->first->text.text, c->first->text.n);
     size_t at = text_begin(j->r);
-    for (const piece *p = c->first; p && room_ok(j->r); p = p->next)
+    for (const piece *p = c->first; p && heap_ok(j->r); p = p->next)
         text_put_value(j->r, p->text);
     return text_end(j->r, at);
 }
@@ -125,7 +125,7 @@ static value run_captured(jinja *j, const node *body, scope *inner)
 static value characters(jinja *j, value s)
 {
     value list = list_new(j->r, 0, STYLE_LIST);
-    for (size_t at = 0; at < s.n && room_charge(j->r, 0);) {
+    for (size_t at = 0; at < s.n && heap_charge(j->r, 0);) {
         size_t n = character_bytes(s.text + at, s.n - at);
         list_add(j->r, list, string_part(s, at, at + n));
         at += n;
@@ -138,7 +138,7 @@ static value keys(jinja *j, value map)
     value list = list_new(j->r, map.map->n, STYLE_LIST);
     for (uint32_t i = 0; i < map.map->n; i++)
         list_add(j->r, list, map.map->pairs[i].key);
-    room_charge(j->r, map.map->n * sizeof(value));
+    heap_charge(j->r, map.map->n * sizeof(value));
     return list;
 }
 
@@ -151,13 +151,13 @@ value jinja_items(jinja *j, value v)
     if (v.kind == VALUE_LIST && v.style == STYLE_GENERATOR) {
         if (v.list->consumed)
             return list_new(j->r, 0, STYLE_LIST);
-        v.list->consumed = room_ok(j->r);
+        v.list->consumed = heap_ok(j->r);
         return v;
     }
     if (v.kind == VALUE_LIST)
         return v;
     if (v.kind != VALUE_UNDEFINED)
-        room_fail(j->r, DREY_ERR_USAGE, "a %s is no list that can be gone through",
+        heap_fail(j->r, DREY_ERR_USAGE, "a %s is no list that can be gone through",
                   value_type_name(v));
     return list_new(j->r, 0, STYLE_LIST);
 }
@@ -174,7 +174,7 @@ static void assign(jinja *j, const node *target, value v)
         if (n < items.list->n)
             set(j, name->v, items.list->items[n]);
     if (n != items.list->n)
-        room_fail(j->r, DREY_ERR_USAGE, "%u values for %u names", items.list->n, n);
+        heap_fail(j->r, DREY_ERR_USAGE, "%u values for %u names", items.list->n, n);
 }
 
 /* The items for which the loop's condition is true. */
@@ -182,7 +182,7 @@ static value wanted_items(jinja *j, const node *n, value items)
 {
     scope *outer = j->scope;
     value kept = list_new(j->r, 0, STYLE_LIST);
-    for (uint32_t i = 0; i < items.list->n && room_ok(j->r); i++) {
+    for (uint32_t i = 0; i < items.list->n && heap_ok(j->r); i++) {
         scope *inner = open_scope(j, outer);
         if (!inner)
             break;
@@ -201,13 +201,13 @@ static void run_for(jinja *j, const node *n)
     value items = jinja_items(j, jinja_eval(j, n->b));
     if (n->d)
         items = wanted_items(j, n, items);
-    loop_state *loop = room_take(j->r, sizeof *loop);
+    loop_state *loop = heap_take(j->r, sizeof *loop);
     flow how = FLOW_ON;
     if (!loop)
         return;
     *loop = (loop_state){.items = items, .depth = ++j->loop_depth};
     uint32_t n_items = items.list->n; /* a loop that lengthens its own list ends as well */
-    for (; loop->i < n_items && how != FLOW_BREAK && room_ok(j->r); loop->i++) {
+    for (; loop->i < n_items && how != FLOW_BREAK && heap_ok(j->r); loop->i++) {
         j->scope = open_scope(j, outer);
         if (!j->scope)
             break;
@@ -216,7 +216,7 @@ static void run_for(jinja *j, const node *n)
         how = run_body(j, n->c);
     }
     j->loop_depth--;
-    if (n_items == 0 && n->e && room_ok(j->r) && (j->scope = open_scope(j, outer)) != NULL)
+    if (n_items == 0 && n->e && heap_ok(j->r) && (j->scope = open_scope(j, outer)) != NULL)
         run_body(j, n->e);
     j->scope = outer;
 }
@@ -231,7 +231,7 @@ static void run_set(jinja *j, const node *target, value v)
     }
     value space = jinja_look_up(j, target->a->v);
     if (space.kind != VALUE_NAMESPACE)
-        room_fail(j->r, DREY_ERR_USAGE, "\"%.*s\" is no namespace, so no member of it can be set",
+        heap_fail(j->r, DREY_ERR_USAGE, "\"%.*s\" is no namespace, so no member of it can be set",
                   (int)target->a->v.n, target->a->v.text);
     else
         map_set(j->r, space, target->v, v);
@@ -247,7 +247,7 @@ static value filtered(jinja *j, const node *filter, value text)
         text = filtered(j, filter->a, text);
         j->r->line = filter->line;
         jinja_arguments(j, filter->b, &a);
-        text = room_ok(j->r) ? filter_apply(j, filter->v, text, &a) : text;
+        text = heap_ok(j->r) ? filter_apply(j, filter->v, text, &a) : text;
     }
     j->depth--;
     return text;
@@ -255,7 +255,7 @@ static value filtered(jinja *j, const node *filter, value text)
 
 static void run_macro(jinja *j, const node *n)
 {
-    macro *m = room_take(j->r, sizeof *m);
+    macro *m = heap_take(j->r, sizeof *m);
     if (!m)
         return;
     *m = (macro){n, j->scope};
@@ -267,7 +267,7 @@ static flow run_if(jinja *j, const node *n)
     for (; n; n = n->d) {
         j->r->line = n->line;
         bool is = value_true(jinja_eval(j, n->a));
-        if (!room_ok(j->r))
+        if (!heap_ok(j->r))
             return FLOW_ON;
         if (is || !n->d)
             return run_body(j, is ? n->b : n->c);
@@ -320,7 +320,7 @@ static flow run_body(jinja *j, const node *n)
 {
     flow how = FLOW_ON;
     if (jinja_deeper(j))
-        for (; n && how == FLOW_ON && room_charge(j->r, 0); n = n->next)
+        for (; n && how == FLOW_ON && heap_charge(j->r, 0); n = n->next)
             how = run_statement(j, n);
     j->depth--;
     return how;
@@ -336,7 +336,7 @@ value macro_call(jinja *j, const macro *m, const arguments *a)
     if (!inner)
         return string_of("");
     j->scope = inner;
-    for (; p && room_ok(j->r); p = p->next, i++) {
+    for (; p && heap_ok(j->r); p = p->next, i++) {
         const value *given = i < a->n ? &a->positional[i] : NULL;
         for (int k = 0; k < a->n_keywords; k++) {
             if (!text_equal(a->keyword[k].name, p->v))
@@ -350,12 +350,12 @@ value macro_call(jinja *j, const macro *m, const arguments *a)
                    : value_undefined(p->v.text, p->v.n));
     }
     if (a->n > i || n_known < a->n_keywords)
-        room_fail(j->r, DREY_ERR_USAGE, "the macro \"%.*s\" got arguments that it does not have",
+        heap_fail(j->r, DREY_ERR_USAGE, "the macro \"%.*s\" got arguments that it does not have",
                   (int)m->definition->v.n, m->definition->v.text);
     j->scope = outer;
     int loops = j->loop_depth;
     j->loop_depth = 0;
-    value text = room_ok(j->r) ? run_captured(j, m->definition->c, inner) : string_of("");
+    value text = heap_ok(j->r) ? run_captured(j, m->definition->c, inner) : string_of("");
     j->loop_depth = loops;
     return text;
 }

@@ -1,7 +1,7 @@
 /* Rendering a tree: what statements, expressions, filters, tests and methods share.
  *
  * Everything that a rendering makes is in its room, including a failure: functions then return
- * something harmless, and loops check room_ok. */
+ * something harmless, and loops check heap_ok. */
 #pragma once
 
 #include "template/jinja_tree.h"
@@ -46,7 +46,7 @@ typedef struct loop_state {
 } loop_state;
 
 typedef struct jinja {
-    room *r;
+    heap *r;
     scope *scope;
     capture *out;
     int depth, loop_depth;

@@ -94,7 +94,7 @@ bool test_apply(jinja *j, value name, value v, const arguments *a)
     if (a->n == 1 && a->n_keywords == 0)
         is = test_against(j, name, v, a->positional[0]);
     if (is < 0)
-        room_fail(j->r, DREY_ERR_UNSUPPORTED,
+        heap_fail(j->r, DREY_ERR_UNSUPPORTED,
                   "the test \"%.*s\" with %d arguments is not supported",
                   (int)(name.n < 60 ? name.n : 60), name.text, a->n + a->n_keywords);
     return is > 0;

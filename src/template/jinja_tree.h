@@ -56,4 +56,4 @@ typedef struct node {
 } node;
 
 /* The template's statements; NULL also if there are none; failures are the room's. */
-node *jinja_parse(room *r, const char *chat_template, size_t n);
+node *jinja_parse(heap *r, const char *chat_template, size_t n);

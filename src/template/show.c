@@ -28,16 +28,16 @@ value int_from_text(value digits)
     return value_int(negative ? i : -i);
 }
 
-value float_from_text(room *r, value digits)
+value float_from_text(heap *r, value digits)
 {
     size_t at = text_begin(r);
     text_put_value(r, digits);
     text_put(r, "", 1);                                        /* strtod wants an end */
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* a constant, nothing to free */
-    return value_float(room_ok(r) && plain ? strtod_l(r->text + at, NULL, plain) : 0);
+    return value_float(heap_ok(r) && plain ? strtod_l(r->text + at, NULL, plain) : 0);
 }
 
-static void put_int(room *r, int64_t i, bool marked)
+static void put_int(heap *r, int64_t i, bool marked)
 {
     char digits[24];
     int n = snprintf(digits, sizeof digits, "%" PRId64, i);
@@ -65,7 +65,7 @@ static int shortest_digits(double f, char digits[24], int *point)
     return n;
 }
 
-void text_put_float(room *r, double f, bool marked)
+void text_put_float(heap *r, double f, bool marked)
 {
     char digits[24], out[64];
     size_t n = 0;
@@ -111,7 +111,7 @@ static bool unprintable(uint32_t c)
            (c >= 0xE0000 && c <= 0x10FFFF);
 }
 
-static void put_escaped(room *r, const char *p, size_t n, char quote)
+static void put_escaped(heap *r, const char *p, size_t n, char quote)
 {
     uint32_t c = character_code(p, n);
     bool marked = text_is_marked(r, p);
@@ -137,14 +137,14 @@ static void put_escaped(room *r, const char *p, size_t n, char quote)
         text_put(r, p, n);
 }
 
-static void put_quoted(room *r, value s)
+static void put_quoted(heap *r, value s)
 {
     bool single = text_find(s.text, s.n, "'", 1) != SIZE_MAX;
     bool twofold = text_find(s.text, s.n, "\"", 1) != SIZE_MAX;
     char quote = single && !twofold ? '"' : '\'';
     bool marked = s.n > 0 && text_is_marked(r, s.text);
     text_put_marked(r, &quote, 1, marked);
-    for (size_t at = 0; at < s.n && room_ok(r);) {
+    for (size_t at = 0; at < s.n && heap_ok(r);) {
         size_t n = character_bytes(s.text + at, s.n - at);
         put_escaped(r, s.text + at, n, quote);
         at += n;
@@ -152,14 +152,14 @@ static void put_quoted(room *r, value s)
     text_put_marked(r, &quote, 1, marked);
 }
 
-static void put_within(room *r, value v, int depth);
+static void put_within(heap *r, value v, int depth);
 
-static void put_items(room *r, value v, int depth)
+static void put_items(heap *r, value v, int depth)
 {
     static const char *const open[] = {"[", "(", "dict_items(["}, *const close[] = {"]", ")", "])"};
     const value_list *l = v.list;
     text_put_marked(r, open[v.style], strlen(open[v.style]), v.marked);
-    for (uint32_t i = 0; i < l->n && room_ok(r); i++) {
+    for (uint32_t i = 0; i < l->n && heap_ok(r); i++) {
         if (i)
             text_put_marked(r, ", ", 2, v.marked);
         put_within(r, l->items[i], depth);
@@ -169,10 +169,10 @@ static void put_items(room *r, value v, int depth)
     text_put_marked(r, close[v.style], strlen(close[v.style]), v.marked);
 }
 
-static void put_pairs(room *r, value v, int depth)
+static void put_pairs(heap *r, value v, int depth)
 {
     text_put_marked(r, "{", 1, v.marked);
-    for (uint32_t i = 0; i < v.map->n && room_ok(r); i++) {
+    for (uint32_t i = 0; i < v.map->n && heap_ok(r); i++) {
         if (i)
             text_put_marked(r, ", ", 2, v.marked);
         put_within(r, v.map->pairs[i].key, depth);
@@ -182,14 +182,14 @@ static void put_pairs(room *r, value v, int depth)
     text_put_marked(r, "}", 1, v.marked);
 }
 
-static void put_within(room *r, value v, int depth)
+static void put_within(heap *r, value v, int depth)
 {
     static const char *const words[] = {
         [VALUE_UNDEFINED] = "Undefined", [VALUE_NONE] = "None",           [VALUE_MACRO] = "a macro",
         [VALUE_METHOD] = "a method",     [VALUE_FUNCTION] = "a function", [VALUE_LOOP] = "a loop"};
     if (depth == 0)
-        room_fail(r, DREY_ERR_UNSUPPORTED, "values that are nested too deep to be written");
-    if (!room_charge(r, 0))
+        heap_fail(r, DREY_ERR_UNSUPPORTED, "values that are nested too deep to be written");
+    if (!heap_charge(r, 0))
         return;
     if (v.kind == VALUE_STRING)
         put_quoted(r, v);
@@ -208,19 +208,19 @@ static void put_within(room *r, value v, int depth)
     else if (v.kind == VALUE_UNDEFINED || v.kind == VALUE_NONE)
         text_put_marked(r, words[v.kind], strlen(words[v.kind]), v.marked);
     else
-        room_fail(r, DREY_ERR_UNSUPPORTED, "%s is written as text, which says nothing",
+        heap_fail(r, DREY_ERR_UNSUPPORTED, "%s is written as text, which says nothing",
                   v.kind == VALUE_LIST        ? "a generator"
                   : v.kind == VALUE_NAMESPACE ? "a namespace"
                                               : words[v.kind]);
 }
 
-void text_put_repr(room *r, value v)
+void text_put_repr(heap *r, value v)
 {
     enum { MOST_NESTED = 100 };
     put_within(r, v, MOST_NESTED);
 }
 
-value string_from(room *r, value v)
+value string_from(heap *r, value v)
 {
     if (v.kind == VALUE_STRING)
         return v;

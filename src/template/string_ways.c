@@ -25,13 +25,13 @@ static bool in_set(const char *p, size_t n, const value *characters)
 value text_strip(jinja *j, value s, const value *characters, bool front, bool back)
 {
     size_t begin = 0, end = s.n, work = characters ? characters->n : 0;
-    while (front && begin < end && room_charge(j->r, work)) {
+    while (front && begin < end && heap_charge(j->r, work)) {
         size_t n = character_bytes(s.text + begin, end - begin);
         if (!in_set(s.text + begin, n, characters))
             break;
         begin += n;
     }
-    while (back && begin < end && room_charge(j->r, work)) {
+    while (back && begin < end && heap_charge(j->r, work)) {
         size_t last = last_character(s.text, begin, end);
         if (!in_set(s.text + last, end - last, characters))
             break;
@@ -46,8 +46,8 @@ value text_replace(jinja *j, value s, value what, value with, int64_t most)
 {
     size_t at = text_begin(j->r), done = 0;
     int64_t n = 0;
-    room_charge(j->r, s.n);
-    for (size_t i = 0; i <= s.n && n != most && room_charge(j->r, 0); n++) {
+    heap_charge(j->r, s.n);
+    for (size_t i = 0; i <= s.n && n != most && heap_charge(j->r, 0); n++) {
         size_t found = text_find(s.text + i, s.n - i, what.text, what.n);
         if (found == SIZE_MAX)
             break;
@@ -68,7 +68,7 @@ value text_replace(jinja *j, value s, value what, value with, int64_t most)
 value strings_between(jinja *j, value strings, value between)
 {
     size_t at = text_begin(j->r);
-    for (uint32_t i = 0; i < strings.list->n && room_charge(j->r, 0); i++) {
+    for (uint32_t i = 0; i < strings.list->n && heap_charge(j->r, 0); i++) {
         if (i)
             text_put_value(j->r, between);
         text_put_value(j->r, strings.list->items[i]);
@@ -86,8 +86,8 @@ value string_lines(jinja *j, value s)
 {
     value lines = list_new(j->r, 0, STYLE_LIST);
     size_t begin = 0;
-    room_charge(j->r, s.n);
-    for (size_t at = 0; at < s.n && room_ok(j->r);) {
+    heap_charge(j->r, s.n);
+    for (size_t at = 0; at < s.n && heap_ok(j->r);) {
         size_t n = character_bytes(s.text + at, s.n - at);
         if (ends_line(character_code(s.text + at, n))) {
             list_add(j->r, lines, string_part(s, begin, at));
@@ -163,7 +163,7 @@ value text_in_case(jinja *j, value s, text_case wanted)
 {
     size_t at = text_begin(j->r);
     bool begins = true; /* of the string, or of a word */
-    for (size_t i = 0; i < s.n && room_charge(j->r, 0);) {
+    for (size_t i = 0; i < s.n && heap_charge(j->r, 0);) {
         size_t n = character_bytes(s.text + i, s.n - i);
         bool marked = text_is_marked(j->r, s.text + i);
         uint32_t c = character_code(s.text + i, n);

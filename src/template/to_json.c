@@ -11,7 +11,7 @@
 enum { MOST_NESTED = 100 };
 
 typedef struct to_json {
-    room *r;
+    heap *r;
     json_writer out;
     bool marked, sorted; /* marked: what is written now */
 } to_json;
@@ -19,7 +19,7 @@ typedef struct to_json {
 static void put(void *user, const char *bytes, size_t n, const char *from)
 {
     to_json *j = user;
-    if (!room_ok(j->r))
+    if (!heap_ok(j->r))
         return;
     if (bytes == from)
         text_put(j->r, bytes, n);
@@ -38,7 +38,7 @@ static void put_value(to_json *j, value v, int depth);
 static void put_list(to_json *j, value v, int depth)
 {
     json_open(&j->out, '[');
-    for (uint32_t i = 0; i < v.list->n && room_ok(j->r); i++) {
+    for (uint32_t i = 0; i < v.list->n && heap_ok(j->r); i++) {
         j->marked = v.marked;
         json_item(&j->out);
         put_value(j, v.list->items[i], depth);
@@ -61,7 +61,7 @@ static void put_key(to_json *j, value key)
     else if (key.kind == VALUE_INT || key.kind == VALUE_FLOAT || key.kind == VALUE_BIG)
         text_put_repr(j->r, key);
     else
-        room_fail(j->r, DREY_ERR_USAGE, "a %s cannot be a key in JSON", value_type_name(key));
+        heap_fail(j->r, DREY_ERR_USAGE, "a %s cannot be a key in JSON", value_type_name(key));
     json_raw(&j->out, "\"");
 }
 
@@ -72,13 +72,13 @@ static int by_key(const void *a, const void *b)
 }
 
 /* [n] pairs in the order in which they are written; NULL: a failure. */
-static const value_pair **ordered(room *r, const value_map *m, bool sorted)
+static const value_pair **ordered(heap *r, const value_map *m, bool sorted)
 {
-    const value_pair **pairs = room_take(r, m->n * sizeof *pairs);
+    const value_pair **pairs = heap_take(r, m->n * sizeof *pairs);
     for (uint32_t i = 0; pairs && i < m->n; i++) {
         pairs[i] = &m->pairs[i];
         if (sorted && m->pairs[i].key.kind != VALUE_STRING) {
-            room_fail(r, DREY_ERR_UNSUPPORTED, "sort_keys with keys that are not strings");
+            heap_fail(r, DREY_ERR_UNSUPPORTED, "sort_keys with keys that are not strings");
             return NULL;
         }
     }
@@ -91,7 +91,7 @@ static void put_map(to_json *j, value v, int depth)
 {
     const value_pair **pairs = ordered(j->r, v.map, j->sorted);
     json_open(&j->out, '{');
-    for (uint32_t i = 0; pairs && i < v.map->n && room_ok(j->r); i++) {
+    for (uint32_t i = 0; pairs && i < v.map->n && heap_ok(j->r); i++) {
         j->marked = v.marked;
         json_item(&j->out);
         put_key(j, pairs[i]->key);
@@ -105,10 +105,10 @@ static void put_map(to_json *j, value v, int depth)
 
 static void put_value(to_json *j, value v, int depth)
 {
-    room *r = j->r;
+    heap *r = j->r;
     if (depth == 0)
-        room_fail(r, DREY_ERR_UNSUPPORTED, "values that are nested too deep to be written");
-    if (!room_charge(r, 0))
+        heap_fail(r, DREY_ERR_UNSUPPORTED, "values that are nested too deep to be written");
+    if (!heap_charge(r, 0))
         return;
     j->marked = v.marked;
     if (v.kind == VALUE_STRING)
@@ -128,10 +128,10 @@ static void put_value(to_json *j, value v, int depth)
     else if (v.kind == VALUE_MAP)
         put_map(j, v, depth - 1);
     else if (v.kind == VALUE_UNDEFINED)
-        room_fail(r, DREY_ERR_USAGE, "\"%.*s\" is not defined, and cannot be written as JSON",
+        heap_fail(r, DREY_ERR_USAGE, "\"%.*s\" is not defined, and cannot be written as JSON",
                   (int)v.n, v.text);
     else
-        room_fail(r, DREY_ERR_USAGE, "a %s cannot be written as JSON", value_type_name(v));
+        heap_fail(r, DREY_ERR_USAGE, "a %s cannot be written as JSON", value_type_name(v));
 }
 
 static json_span span_of(value v, const char *usual)
@@ -141,7 +141,7 @@ static json_span span_of(value v, const char *usual)
     return (json_span){usual, usual ? strlen(usual) : 0};
 }
 
-void text_put_json(room *r, value v, const json_style *style)
+void text_put_json(heap *r, value v, const json_style *style)
 {
     bool lines = style->indent.kind == VALUE_STRING;
     to_json j = {.r = r, .sorted = style->sorted};

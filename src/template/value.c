@@ -88,9 +88,9 @@ const char *value_type_name(value v)
 
 enum { MOST_NESTED = 100 }; /* lists in lists, as deep as they are looked into */
 
-static bool equal_within(room *r, value a, value b, int depth);
+static bool equal_within(heap *r, value a, value b, int depth);
 
-static bool lists_equal(room *r, const value_list *a, const value_list *b, int depth)
+static bool lists_equal(heap *r, const value_list *a, const value_list *b, int depth)
 {
     if (a == b)
         return true;
@@ -102,7 +102,7 @@ static bool lists_equal(room *r, const value_list *a, const value_list *b, int d
     return true;
 }
 
-static bool maps_equal(room *r, value a, value b, int depth)
+static bool maps_equal(heap *r, value a, value b, int depth)
 {
     if (a.map == b.map)
         return true;
@@ -117,7 +117,7 @@ static bool maps_equal(room *r, value a, value b, int depth)
 }
 
 /* a.kind == b.kind, no numbers. */
-static bool same_kind_equal(room *r, value a, value b, int depth)
+static bool same_kind_equal(heap *r, value a, value b, int depth)
 {
     switch (a.kind) {
     case VALUE_UNDEFINED:
@@ -125,7 +125,7 @@ static bool same_kind_equal(room *r, value a, value b, int depth)
         return true;
     case VALUE_BIG:
     case VALUE_STRING:
-        return room_charge(r, a.n) && text_equal(a, b);
+        return heap_charge(r, a.n) && text_equal(a, b);
     case VALUE_LIST:
         return (a.style == b.style || a.list == b.list) && lists_equal(r, a.list, b.list, depth);
     case VALUE_MAP:
@@ -137,11 +137,11 @@ static bool same_kind_equal(room *r, value a, value b, int depth)
     }
 }
 
-static bool equal_within(room *r, value a, value b, int depth)
+static bool equal_within(heap *r, value a, value b, int depth)
 {
     if (depth == 0)
-        room_fail(r, DREY_ERR_UNSUPPORTED, "values that are nested more than %d deep", MOST_NESTED);
-    if (!room_charge(r, 0))
+        heap_fail(r, DREY_ERR_UNSUPPORTED, "values that are nested more than %d deep", MOST_NESTED);
+    if (!heap_charge(r, 0))
         return false;
     if (is_whole(a) && is_whole(b))
         return number_int(a) == number_int(b);
@@ -150,25 +150,25 @@ static bool equal_within(room *r, value a, value b, int depth)
     return a.kind == b.kind && same_kind_equal(r, a, b, depth - 1);
 }
 
-bool value_equal(room *r, value a, value b)
+bool value_equal(heap *r, value a, value b)
 {
     return equal_within(r, a, b, MOST_NESTED);
 }
 
-static int order_within(room *r, value a, value b, int depth)
+static int order_within(heap *r, value a, value b, int depth)
 {
     if (depth == 0)
-        room_fail(r, DREY_ERR_UNSUPPORTED, "values that are nested more than %d deep", MOST_NESTED);
-    if (!room_charge(r, 0))
+        heap_fail(r, DREY_ERR_UNSUPPORTED, "values that are nested more than %d deep", MOST_NESTED);
+    if (!heap_charge(r, 0))
         return 0;
     if (is_whole(a) && is_whole(b))
         return (number_int(a) > number_int(b)) - (number_int(a) < number_int(b));
     if (is_number(a) && is_number(b))
         return (number_float(a) > number_float(b)) - (number_float(a) < number_float(b));
     if (a.kind == VALUE_STRING && b.kind == VALUE_STRING)
-        return room_charge(r, a.n) ? text_order(a, b) : 0;
+        return heap_charge(r, a.n) ? text_order(a, b) : 0;
     if (a.kind != VALUE_LIST || b.kind != VALUE_LIST || a.style != b.style) {
-        room_fail(r, DREY_ERR_USAGE, "a %s and a %s cannot be ordered", value_type_name(a),
+        heap_fail(r, DREY_ERR_USAGE, "a %s and a %s cannot be ordered", value_type_name(a),
                   value_type_name(b));
         return 0;
     }
@@ -178,31 +178,31 @@ static int order_within(room *r, value a, value b, int depth)
     return (a.list->n > b.list->n) - (a.list->n < b.list->n);
 }
 
-int value_order(room *r, value a, value b)
+int value_order(heap *r, value a, value b)
 {
     return order_within(r, a, b, MOST_NESTED);
 }
 
 /* ---- Lists ---- */
 
-value list_new(room *r, uint32_t capacity, list_style style)
+value list_new(heap *r, uint32_t capacity, list_style style)
 {
-    value_list *list = room_take(r, sizeof *list);
+    value_list *list = heap_take(r, sizeof *list);
     static value_list none;
     if (!list)
         return (value){.kind = VALUE_LIST, .style = (uint8_t)style, .list = &none};
-    *list = (value_list){.items = capacity ? room_take(r, capacity * sizeof(value)) : NULL};
+    *list = (value_list){.items = capacity ? heap_take(r, capacity * sizeof(value)) : NULL};
     list->capacity = list->items ? capacity : 0;
     return (value){.kind = VALUE_LIST, .style = (uint8_t)style, .list = list};
 }
 
 /* A place for one more of n things of `size` bytes; the old ones are copied. NULL: no room. */
-static void *grown(room *r, void *items, uint32_t n, uint32_t *capacity, size_t size)
+static void *grown(heap *r, void *items, uint32_t n, uint32_t *capacity, size_t size)
 {
     uint32_t wanted = n < 4 ? 4 : 2 * n;
-    if (!room_charge(r, n * size))
+    if (!heap_charge(r, n * size))
         return NULL;
-    void *larger = n > UINT32_MAX / 4 ? NULL : room_take(r, wanted * size);
+    void *larger = n > UINT32_MAX / 4 ? NULL : heap_take(r, wanted * size);
     if (!larger)
         return NULL;
     if (n)
@@ -211,10 +211,10 @@ static void *grown(room *r, void *items, uint32_t n, uint32_t *capacity, size_t 
     return larger;
 }
 
-void list_add(room *r, value list, value item)
+void list_add(heap *r, value list, value item)
 {
     value_list *l = list.list;
-    if (!room_ok(r))
+    if (!heap_ok(r))
         return;
     if (l->n == l->capacity) {
         value *items = grown(r, l->items, l->n, &l->capacity, sizeof *items);
@@ -227,18 +227,18 @@ void list_add(room *r, value list, value item)
 
 /* ---- Maps ---- */
 
-value map_new(room *r, uint32_t capacity)
+value map_new(heap *r, uint32_t capacity)
 {
-    value_map *map = room_take(r, sizeof *map);
+    value_map *map = heap_take(r, sizeof *map);
     static value_map none;
     if (!map)
         return (value){.kind = VALUE_MAP, .map = &none};
-    *map = (value_map){.pairs = capacity ? room_take(r, capacity * sizeof(value_pair)) : NULL};
+    *map = (value_map){.pairs = capacity ? heap_take(r, capacity * sizeof(value_pair)) : NULL};
     map->capacity = map->pairs ? capacity : 0;
     return (value){.kind = VALUE_MAP, .map = map};
 }
 
-value *map_get(room *r, value map, value key)
+value *map_get(heap *r, value map, value key)
 {
     value_map *m = map.map;
     for (uint32_t i = 0; i < m->n; i++) {
@@ -247,21 +247,21 @@ value *map_get(room *r, value map, value key)
                                                                         : value_equal(r, *k, key);
         if (same)
             return &m->pairs[i].item;
-        if (i % 16 == 15 && !room_charge(r, 16 * (uint64_t)key.n))
+        if (i % 16 == 15 && !heap_charge(r, 16 * (uint64_t)key.n))
             return NULL;
     }
     return NULL;
 }
 
-value *map_get_text(room *r, value map, const char *key)
+value *map_get_text(heap *r, value map, const char *key)
 {
     return map_get(r, map, string_of(key));
 }
 
-void map_set(room *r, value map, value key, value item)
+void map_set(heap *r, value map, value key, value item)
 {
     value *there = map_get(r, map, key);
-    if (!room_ok(r))
+    if (!heap_ok(r))
         return;
     if (there) {
         *there = item;

@@ -79,7 +79,7 @@ typedef struct value_map {
     uint32_t n, capacity;
 } value_map;
 
-typedef struct room {
+typedef struct heap {
     arena memory;
     char *text;
     uint8_t *marks;
@@ -93,38 +93,38 @@ typedef struct room {
     drey_error *err;
     const char *where; /* "line %u of the chat template: ", for messages */
     uint32_t line;
-} room;
+} heap;
 
 /* n_text bytes of strings (and as many marks), n_objects of all else. */
-drey_status room_init(room *r, size_t n_text, size_t n_objects, uint64_t most_steps,
+drey_status heap_init(heap *r, size_t n_text, size_t n_objects, uint64_t most_steps,
                       drey_error *err);
-void room_free(room *r);
+void heap_free(heap *r);
 
 /* Sets the room's failure; only the first is kept, because later ones are its consequence. */
-void room_fail(room *r, drey_status code, const char *format, ...)
+void heap_fail(heap *r, drey_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-static inline bool room_ok(const room *r)
+static inline bool heap_ok(const heap *r)
 {
     return r->status == DREY_OK;
 }
 /* Counts work; false: too much, or an earlier failure. */
-bool room_charge(room *r, uint64_t n_bytes);
+bool heap_charge(heap *r, uint64_t n_bytes);
 /* Zeroed; NULL: no memory left, which is a failure of the room. */
-void *room_take(room *r, size_t bytes);
+void *heap_take(heap *r, size_t bytes);
 
 /* ---- Strings ---- */
 
-size_t text_begin(room *r);
+size_t text_begin(heap *r);
 /* A copy with its marks; marked: as if all of it were marked. */
-void text_put(room *r, const char *s, size_t n);
-void text_put_marked(room *r, const char *s, size_t n, bool marked);
-void text_put_value(room *r, value string);
-value text_end(room *r, size_t at);
+void text_put(heap *r, const char *s, size_t n);
+void text_put_marked(heap *r, const char *s, size_t n, bool marked);
+void text_put_value(heap *r, value string);
+value text_end(heap *r, size_t at);
 
 value string_of(const char *s);             /* borrowed: a constant of the program */
 value string_span(const char *s, size_t n); /* borrowed */
-value string_copy(room *r, const char *s, size_t n, bool marked);
-value string_join2(room *r, value a, value b);
+value string_copy(heap *r, const char *s, size_t n, bool marked);
+value string_join2(heap *r, value a, value b);
 /* A part of a string. */
 value string_part(value s, size_t begin, size_t end);
 bool string_is(value v, const char *s); /* v is a string with this text */
@@ -135,13 +135,13 @@ size_t character_bytes(const char *p, size_t n);
 uint32_t character_code(const char *p, size_t n_bytes);
 /* Returns the beginning of the last character of s[begin..end). */
 size_t last_character(const char *s, size_t begin, size_t end);
-size_t string_characters(room *r, value s);
+size_t string_characters(heap *r, value s);
 size_t text_find(const char *s, size_t n, const char *what,
                  size_t n_what); /* SIZE_MAX: not there */
 bool is_space(uint32_t code);    /* as Python's str.isspace and str.strip see it */
 
 /* Returns whether this byte is from the conversation. */
-static inline bool text_is_marked(const room *r, const char *p)
+static inline bool text_is_marked(const heap *r, const char *p)
 {
     return p >= r->text && p < r->text + r->n_text && r->marks[p - r->text];
 }
@@ -150,7 +150,7 @@ static inline bool text_is_marked(const room *r, const char *p)
 
 /* The numbers that digits, as JSON and Jinja write them, stand for: VALUE_INT, or VALUE_BIG. */
 value int_from_text(value digits);
-value float_from_text(room *r, value digits);
+value float_from_text(heap *r, value digits);
 
 value value_none(void);
 value value_bool(bool b);
@@ -173,23 +173,23 @@ static inline bool is_whole(value v) /* an int of Python */
 }
 double number_float(value v);
 int64_t number_int(value v); /* number of a value that is_whole */
-bool value_equal(room *r, value a, value b);
+bool value_equal(heap *r, value a, value b);
 /* < 0, 0, > 0; what cannot be compared is a failure. */
-int value_order(room *r, value a, value b);
+int value_order(heap *r, value a, value b);
 const char *value_type_name(value v); /* as in Python's error messages */
 
 /* ---- Lists and maps ---- */
 
-value list_new(room *r, uint32_t capacity, list_style style); /* makes a VALUE_LIST */
-void list_add(room *r, value list, value item);
-value map_new(room *r, uint32_t capacity);
+value list_new(heap *r, uint32_t capacity, list_style style); /* makes a VALUE_LIST */
+void list_add(heap *r, value list, value item);
+value map_new(heap *r, uint32_t capacity);
 /* Keys that are equal are one; a new one goes last. */
-void map_set(room *r, value map, value key, value item);
-value *map_get(room *r, value map, value key); /* NULL: not there */
-value *map_get_text(room *r, value map, const char *key);
+void map_set(heap *r, value map, value key, value item);
+value *map_get(heap *r, value map, value key); /* NULL: not there */
+value *map_get_text(heap *r, value map, const char *key);
 
 /* ---- Python's ways to write a value: appended to the text that is being made ---- */
 
-void text_put_repr(room *r, value v); /* repr(v) */
-value string_from(room *r, value v);  /* str(v); a string stays as it is */
-void text_put_float(room *r, double f, bool marked);
+void text_put_repr(heap *r, value v); /* repr(v) */
+value string_from(heap *r, value v);  /* str(v); a string stays as it is */
+void text_put_float(heap *r, double f, bool marked);

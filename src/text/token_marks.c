@@ -201,7 +201,7 @@ static void set_added(const settling *s)
     }
 }
 
-void marks_settle(vocab *v, const gguf *g, const bool *from_merges)
+void marks_resolve(vocab *v, const gguf *g, const bool *from_merges)
 {
     const settling s = {v, from_merges};
     if (!from_merges && !v->has_types)

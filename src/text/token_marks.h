@@ -20,4 +20,4 @@ extern const token_name token_names[];
  *     a user-defined token.
  * </s>, which is a tag of HTML as well, stays text if no key names it. from_merges: [n_tokens],
  * which tokens are the result of a merge; NULL: there are no merges. */
-void marks_settle(vocab *v, const gguf *g, const bool *from_merges);
+void marks_resolve(vocab *v, const gguf *g, const bool *from_merges);

@@ -74,7 +74,7 @@ static void add_end(tokenizer *t, int32_t id)
 }
 
 /* The ids of SentencePiece's own trainer, if the file does not name one. */
-static int32_t usual_id(const tokenizer *t, int32_t id)
+static int32_t default_id(const tokenizer *t, int32_t id)
 {
     bool is_control = id < t->vocab.n_tokens && vocab_type(&t->vocab, id) == TOKEN_CONTROL;
     return !t->byte_level && is_control ? id : -1;
@@ -97,7 +97,7 @@ static drey_status read_ends(tokenizer *t, const gguf *g, drey_error *err)
 {
     static const char *const keys[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
                                        "tokenizer.ggml.eom_token_id"};
-    int32_t bos = t->by_score ? -1 : usual_id(t, 1), eos = usual_id(t, t->by_score ? 1 : 2), id;
+    int32_t bos = t->by_score ? -1 : default_id(t, 1), eos = default_id(t, t->by_score ? 1 : 2), id;
     TRY(read_id(t, g, "tokenizer.ggml.bos_token_id", bos, &t->bos, err));
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const gguf_key *key = gguf_find_key(g, keys[i]);
@@ -154,7 +154,7 @@ static size_t blanks_taken(const tokenizer *t, gguf_string token, const char *te
     return taken;
 }
 
-static drey_status settle_marks(tokenizer *t, const gguf *g, drey_error *err)
+static drey_status resolve_marks(tokenizer *t, const gguf *g, drey_error *err)
 {
     bool *from_merges = NULL;
     if (t->byte_level) {
@@ -167,7 +167,7 @@ static drey_status settle_marks(tokenizer *t, const gguf *g, drey_error *err)
                 from_merges[id] = true;
         }
     }
-    marks_settle(&t->vocab, g, from_merges);
+    marks_resolve(&t->vocab, g, from_merges);
     free(from_merges);
     return DREY_OK;
 }
@@ -221,7 +221,7 @@ static drey_status read_model(tokenizer *t, const gguf *g, drey_error *err)
     TRY(vocab_init(&t->vocab, g, &key, err));
     if (t->byte_level)
         TRY(bpe_init(&t->bpe, &t->vocab, g, err));
-    TRY(settle_marks(t, g, err));
+    TRY(resolve_marks(t, g, err));
     TRY(special_init(&t->special, &t->vocab, err));
     if (!t->byte_level)
         TRY(sentencepiece_init(&t->sentencepiece, &t->vocab, g, err));

@@ -30,7 +30,7 @@ int32_t accept_path(accepted *out, const token_tree *tree, const node_logits *at
     out->n_path = 0;
     for (;;) {
         const float *here = at->logits + at->row_of[node] * at->ld;
-        const sampler_place place = tree_sampled(tree, node, root_position, tokens);
+        const sampler_context place = tree_sampled(tree, node, root_position, tokens);
         int32_t token = sampler_choose_at(s, here, &place);
         int32_t child = tree_child(tree, node, token);
         if (child < 0 || at->row_of[child] < 0) {

@@ -60,19 +60,19 @@ void tree_begin(token_tree *t, int32_t root_token, drey_grammar *grammar)
     t->grammar = grammar;
     if (!grammar)
         return;
-    memset(t->place, 0, sizeof t->place);
-    t->place[0] = grammar_now(grammar);
-    grammar_hold(grammar, t->place, TREE_MAX_NODES);
+    memset(t->state, 0, sizeof t->state);
+    t->state[0] = grammar_now(grammar);
+    grammar_hold(grammar, t->state, TREE_MAX_NODES);
 }
 
-sampler_place tree_sampled(const token_tree *t, int32_t node, int64_t root_position,
-                           int32_t path[TREE_MAX_NODES])
+sampler_context tree_sampled(const token_tree *t, int32_t node, int64_t root_position,
+                             int32_t path[TREE_MAX_NODES])
 {
     int32_t depth = t->nodes[node].depth;
-    const sampler_place place = {.position = root_position + depth + 1,
-                                 .at = tree_place(t, node),
-                                 .drafted = path,
-                                 .n_drafted = depth};
+    const sampler_context place = {.position = root_position + depth + 1,
+                                   .at = tree_cursor(t, node),
+                                   .drafted = path,
+                                   .n_drafted = depth};
     for (int32_t i = node; i > 0; i = t->nodes[i].parent)
         path[--depth] = t->nodes[i].token;
     return place;
@@ -84,8 +84,8 @@ bool tree_expand_forced(token_tree *t, int32_t i)
     tree_node *node = &t->nodes[i];
     if (!t->grammar)
         return false;
-    bool over = grammar_is_over(t->grammar, &t->place[i]);
-    int32_t token = over ? -1 : grammar_forced(t->grammar, &t->place[i]);
+    bool over = grammar_is_over(t->grammar, &t->state[i]);
+    int32_t token = over ? -1 : grammar_forced(t->grammar, &t->state[i]);
     if (token < 0 && !over)
         return false;
     node->expanded = node->copied = node->forced = true;
@@ -108,8 +108,8 @@ int32_t tree_push(token_tree *t, int32_t parent, int32_t token, float confidence
                                        .depth = p->depth + 1,
                                        .confidence = c,
                                        .cumulative = p->cumulative * c};
-    t->place[t->n_nodes] =
-        t->grammar ? grammar_follow(t->grammar, &t->place[parent], token) : GRAMMAR_NOWHERE;
+    t->state[t->n_nodes] =
+        t->grammar ? grammar_follow(t->grammar, &t->state[parent], token) : GRAMMAR_NOWHERE;
     t->n_nodes++;
     assert(node_is_valid(t, t->n_nodes - 1));
     return t->n_nodes - 1;
@@ -171,13 +171,13 @@ void tree_reroot(token_tree *t, int32_t next, const int32_t moved[TREE_MAX_NODES
         node.depth = n ? t->nodes[node.parent].depth + 1 : 0;
         node.confidence = n ? node.confidence : 1;
         node.cumulative = n ? t->nodes[node.parent].cumulative * node.confidence : 1;
-        t->place[n] = t->place[i];
+        t->state[n] = t->state[i];
         t->nodes[n++] = node;
     }
     t->n_nodes = n;
     if (n == 0)
         tree_begin(t, next, t->grammar);
     else if (t->grammar)
-        t->place[0] = grammar_now(t->grammar);
+        t->state[0] = grammar_now(t->grammar);
     assert(t->nodes[0].token == next && tree_is_valid(t));
 }

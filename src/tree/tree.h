@@ -51,7 +51,7 @@ typedef struct token_tree {
     tree_node nodes[TREE_MAX_NODES];
     int32_t n_nodes;
     drey_grammar *grammar;         /* grammar of the text; NULL: there is none */
-    int32_t place[TREE_MAX_NODES]; /* in it, after each node's token */
+    int32_t state[TREE_MAX_NODES]; /* in it, after each node's token */
 } token_tree;
 
 /* Without a grammar. */
@@ -59,14 +59,14 @@ void tree_reset(token_tree *t, int32_t root_token);
 /* The same for a text with a grammar, which holds the tree's places from now on; the root is where
  * the text is. NULL: as above. */
 void tree_begin(token_tree *t, int32_t root_token, drey_grammar *grammar);
-static inline grammar_place tree_place(const token_tree *t, int32_t node)
+static inline grammar_cursor tree_cursor(const token_tree *t, int32_t node)
 {
-    return (grammar_place){t->grammar, &t->place[node]};
+    return (grammar_cursor){t->grammar, &t->state[node]};
 }
 /* The place after the node's token, of a tree whose root is the timeline's token root_position. The
  * tokens below the root are kept in path. */
-sampler_place tree_sampled(const token_tree *t, int32_t node, int64_t root_position,
-                           int32_t path[TREE_MAX_NODES]);
+sampler_context tree_sampled(const token_tree *t, int32_t node, int64_t root_position,
+                             int32_t path[TREE_MAX_NODES]);
 /* Expands the node if the grammar says what follows it: a token, or nothing. Its child, which the
  * caller pushes, needs no drafter. */
 bool tree_expand_forced(token_tree *t, int32_t node);

@@ -15,12 +15,12 @@ enum {
     LEAST_BLOCKS = 2, /* smaller pieces are not worth the fold */
     LEAST_TASK = 4,   /* dense blocks; fewer are faster computed than divided */
     MOST_ROWS = 64,   /* rows of passes for which there is memory for partial results */
-    MOST_SLOTS = DREY_MAX_THREADS + DREY_MAX_UNITS
+    MOST_WORKERS = DREY_MAX_THREADS + DREY_MAX_UNITS
 };
 
-size_t attend_split_bytes(int32_t n_slots)
+size_t attend_split_bytes(int32_t n_workers)
 {
-    return sizeof(attend_split) + (size_t)n_slots * sizeof(split_queue);
+    return sizeof(attend_split) + (size_t)n_workers * sizeof(split_queue);
 }
 
 size_t attend_split_partials(int32_t n_heads, int32_t n_q, int32_t v_dim, int32_t rows,
@@ -44,17 +44,17 @@ typedef struct cutter {
     const attend_layer *l;
     int32_t n_tasks;
     int64_t n_blocks; /* dense ones of all tasks */
-    /* The slots that have parts, in the order of the parts, and where the parts end, of 1. */
-    int32_t n_slots, slot[MOST_SLOTS];
-    double dense_end[MOST_SLOTS], tail_end[MOST_SLOTS];
+    /* The workers that have parts, in the order of the parts, and where the parts end, of 1. */
+    int32_t n_workers, worker[MOST_WORKERS];
+    double dense_end[MOST_WORKERS], tail_end[MOST_WORKERS];
     float *partials;
     size_t room;
 } cutter;
 
-/* part: the slot's. */
+/* part: the worker's. */
 static void push(cutter *c, int32_t part, split_piece piece)
 {
-    split_queue *q = &c->s->queue[c->slot[part]];
+    split_queue *q = &c->s->queue[c->worker[part]];
     q->piece[q->n++] = piece;
     c->s->task[piece.task].left++;
 }
@@ -63,7 +63,7 @@ static void push(cutter *c, int32_t part, split_piece piece)
 static int32_t owner_of(const cutter *c, const double *end, double place)
 {
     int32_t part = 0;
-    while (part + 1 < c->n_slots && place >= end[part])
+    while (part + 1 < c->n_workers && place >= end[part])
         part++;
     return part;
 }
@@ -73,7 +73,7 @@ static int32_t owner_of(const cutter *c, const double *end, double place)
 static int32_t part_end(const cutter *c, int32_t part, int64_t first, int32_t n)
 {
     double end = c->dense_end[part] * (double)c->n_blocks - (double)first;
-    if (part + 1 == c->n_slots || end > n - LEAST_BLOCKS)
+    if (part + 1 == c->n_workers || end > n - LEAST_BLOCKS)
         return n;
     return end < LEAST_BLOCKS ? 0 : (int32_t)(end + 0.5);
 }
@@ -104,7 +104,7 @@ static void cut_task(cutter *c, int32_t task, int64_t first_block)
     int32_t end = max_i32(part_end(c, part, first_block, n), least);
     atomic_store_explicit(&t->left, 0, memory_order_relaxed);
     if ((end == n && tail == part) || least > n) {
-        bool is_device = c->slot[part] >= c->s->units->n_threads;
+        bool is_device = c->worker[part] >= c->s->units->n_threads;
         push(c, is_device ? tail : part, (split_piece){SPLIT_WHOLE, task, 0, n});
         return;
     }
@@ -141,13 +141,13 @@ static void set_parts(cutter *c, unit_set *us)
 {
     int32_t rows = c->l->head.n_rows;
     double boundary = units_boundary(us, rows, c->l->head.n_prefix[0], c->s->devices);
-    c->n_slots = units_attend_slots(us, c->s->devices, c->slot);
-    for (int32_t part = 0; part < c->n_slots; part++)
-        units_attend_end(us, c->slot[part], rows, boundary, c->s->devices, &c->dense_end[part],
+    c->n_workers = units_attend_workers(us, c->s->devices, c->worker);
+    for (int32_t part = 0; part < c->n_workers; part++)
+        units_attend_end(us, c->worker[part], rows, boundary, c->s->devices, &c->dense_end[part],
                          &c->tail_end[part]);
-    for (int32_t slot = 0; slot < us->n_slots; slot++) {
-        c->s->queue[slot].n = c->s->queue[slot].n_back = 0;
-        atomic_store_explicit(&c->s->queue[slot].next, 0, memory_order_relaxed);
+    for (int32_t worker = 0; worker < us->n_workers; worker++) {
+        c->s->queue[worker].n = c->s->queue[worker].n_back = 0;
+        atomic_store_explicit(&c->s->queue[worker].next, 0, memory_order_relaxed);
     }
 }
 
@@ -183,12 +183,12 @@ static void end_piece(const attention *a, int32_t first, int32_t last, split_tas
 
 static void do_piece(attend_split *s, const split_piece *piece, int32_t thread, void *scratch)
 {
-    unit_slot *slot = &s->units->slot[thread];
+    unit_worker *worker = &s->units->worker[thread];
     split_task *t = &s->task[piece->task];
-    int64_t start = slot->slow > 1 ? clock_ns() : 0;
+    int64_t start = worker->slow > 1 ? clock_ns() : 0;
     int32_t first, last;
     attention a = attend_task(s->layer, piece->task, &first, &last);
-    a.kernels = slot->kernels;
+    a.kernels = worker->kernels;
     if (piece->kind == SPLIT_WHOLE)
         attend(&a, first, last, scratch);
     else if (piece->kind == SPLIT_TAIL)
@@ -197,10 +197,10 @@ static void do_piece(attend_split *s, const split_piece *piece, int32_t thread, 
         attend_range(&a, first, last, t->first_range, piece->from, piece->to, t->partials, scratch);
     if (piece->kind != SPLIT_WHOLE)
         end_piece(&a, first, last, t, scratch);
-    if (slot->slow > 1)
-        unit_linger(slot, start);
-    slot->n_dense_blocks += (uint64_t)(piece->to - piece->from);
-    slot->n_tails += piece->kind != SPLIT_DENSE;
+    if (worker->slow > 1)
+        unit_linger(worker, start);
+    worker->n_dense_blocks += (uint64_t)(piece->to - piece->from);
+    worker->n_tails += piece->kind != SPLIT_DENSE;
 }
 
 static int32_t left_in(split_queue *q)
@@ -211,8 +211,8 @@ static int32_t left_in(split_queue *q)
 void attend_split_work(attend_split *s, int32_t thread, void *scratch)
 {
     unit_set *us = s->units;
-    for (int32_t i = 0; i < us->n_slots; i++) {
-        int32_t from = (thread + i) % us->n_slots, left;
+    for (int32_t i = 0; i < us->n_workers; i++) {
+        int32_t from = (thread + i) % us->n_workers, left;
         split_queue *q = &s->queue[from];
         while ((left = left_in(q)) > 0) {
             if (i > 0 && !(units_may_take(us, thread, from) &&
@@ -263,9 +263,9 @@ static void round_fill(attend_split *s, split_queue *q, split_round *r)
 }
 
 /* The processor's kernels fold the partial results. */
-static void round_end(attend_split *s, const split_round *r, int32_t slot, void *scratch)
+static void round_end(attend_split *s, const split_round *r, int32_t worker, void *scratch)
 {
-    unit_slot *of = &s->units->slot[slot];
+    unit_worker *of = &s->units->worker[worker];
     for (int32_t i = 0; i < r->n; i++) {
         attention a = r->work[i].a;
         a.kernels = of->kernels;
@@ -274,10 +274,10 @@ static void round_end(attend_split *s, const split_round *r, int32_t slot, void 
     }
 }
 
-void attend_split_drive(attend_split *s, int32_t slot, void *scratch)
+void attend_split_drive(attend_split *s, int32_t worker, void *scratch)
 {
-    split_queue *q = &s->queue[slot];
-    device *d = units_device(s->units, slot);
+    split_queue *q = &s->queue[worker];
+    device *d = units_device(s->units, worker);
     while (d && left_in(q) > 0) {
         drey_error err = {0};
         split_round r;
@@ -285,20 +285,20 @@ void attend_split_drive(attend_split *s, int32_t slot, void *scratch)
         if (r.n == 0)
             return;
         if (d->class->attend(d, r.work, r.n, &err) != DREY_OK) {
-            units_fail(s->units, slot, &err);
+            units_fail(s->units, worker, &err);
             memcpy(q->back, r.piece, (size_t)r.n * sizeof *r.piece);
             q->n_back = r.n;
             return;
         }
-        round_end(s, &r, slot, scratch);
+        round_end(s, &r, worker, scratch);
     }
 }
 
 bool attend_split_left(attend_split *s)
 {
     bool any = false;
-    for (int32_t slot = s->units->n_threads; slot < s->units->n_slots; slot++) {
-        split_queue *q = &s->queue[slot];
+    for (int32_t worker = s->units->n_threads; worker < s->units->n_workers; worker++) {
+        split_queue *q = &s->queue[worker];
         for (int32_t i = 0; i < left_in(q); i++) /* what has not been taken */
             q->back[q->n_back++] = q->piece[q->n - 1 - i];
         memcpy(q->piece, q->back, (size_t)q->n_back * sizeof *q->back);

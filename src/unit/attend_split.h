@@ -16,9 +16,9 @@
  *
  * The boundary is a number in [-1, 1]. Above 0 the narrow cluster also computes this share of all
  * dense blocks; below 0 the wide clusters also compute this share of the tails. Only tasks that are
- * divided by the boundary or by the end of a slot's part have partial results of dense blocks.
+ * divided by the boundary or by the end of a worker's part have partial results of dense blocks.
  *
- * Each of the n slots has a queue. A thread that is done continues with another's queue if
+ * Each of the n workers has a queue. A thread that is done continues with another's queue if
  * units_may_take and units_take_over allow it; devices use only their own. When a device fails, the
  * threads do its work. */
 #pragma once
@@ -58,10 +58,10 @@ typedef struct attend_split {
     const attend_layer *layer;
     bool devices; /* have a part */
     split_task task[SPLIT_TASKS];
-    split_queue queue[]; /* [slots] */
+    split_queue queue[]; /* [workers] */
 } attend_split;
 
-size_t attend_split_bytes(int32_t n_slots);
+size_t attend_split_bytes(int32_t n_workers);
 /* The size of attend_layer.partials for passes of up to this many rows over this many positions. */
 size_t attend_split_partials(int32_t n_heads, int32_t n_q, int32_t v_dim, int32_t rows,
                              int32_t n_positions);
@@ -73,7 +73,7 @@ bool attend_split_cut(attend_split *s, unit_set *us, const attend_layer *l, bool
 /* Computes a thread's part; called on each thread. scratch: as for attend. */
 void attend_split_work(attend_split *s, int32_t thread, void *scratch);
 /* Computes a device's part; called on its driver. */
-void attend_split_drive(attend_split *s, int32_t slot, void *scratch);
+void attend_split_drive(attend_split *s, int32_t worker, void *scratch);
 /* Call it when all have ended. Whether a failed device has left work, for which the threads must be
  * started again. */
 bool attend_split_left(attend_split *s);

@@ -164,7 +164,7 @@ static void put_devices_last(unit_words *w)
     *w = sorted;
 }
 
-static drey_status settle_threads(unit_words *w, int32_t n_threads, drey_error *err)
+static drey_status resolve_threads(unit_words *w, int32_t n_threads, drey_error *err)
 {
     bool alone = w->n_clusters == 1;
     for (int32_t i = 0; i < w->n_clusters; i++) {
@@ -223,7 +223,7 @@ drey_status unit_words_parse(unit_words *out, const char *text, const device_cla
     }
     put_devices_last(out);
     TRY(check_all(out, err));
-    return settle_threads(out, n_threads, err);
+    return resolve_threads(out, n_threads, err);
 }
 
 void unit_words_auto(unit_words *out, const char *devices, int32_t n_threads)

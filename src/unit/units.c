@@ -20,7 +20,7 @@ enum { DRIVER_STACK_BYTES = 1 << 20, CLUSTERS_ALONE = 1 };
 /* A device's thread: a job is a number that goes up, and its end the same number in `done`. */
 struct unit_driver {
     unit_set *owner;
-    int32_t slot;
+    int32_t worker;
     pthread_t thread;
     bool runs;
     units_fn *fn; /* NULL: leave */
@@ -40,7 +40,7 @@ static void *drive(void *arg)
         while (atomic_load(&d->job) == seen)
             futex_sleep(&d->job, seen);
         if (d->fn)
-            d->fn(d->arg, d->slot);
+            d->fn(d->arg, d->worker);
         bool leaves = !d->fn;
         atomic_fetch_add(&d->done, 1);
         futex_wake_all(&d->done);
@@ -63,8 +63,8 @@ static drey_status driver_open(unit_set *us, unit *u, drey_error *err)
     u->driver = aligned_alloc(64, sizeof *u->driver);
     if (!u->driver)
         FAIL(err, DREY_ERR_MEMORY, "no memory for the driver of %s", u->word.device->name);
-    *u->driver = (unit_driver){.owner = us, .slot = u->first_slot};
-    snprintf(name, sizeof name, "drey-unit-%d", u->first_slot);
+    *u->driver = (unit_driver){.owner = us, .worker = u->first_worker};
+    snprintf(name, sizeof name, "drey-unit-%d", u->first_worker);
     TRY(thread_start(&u->driver->thread, name, DRIVER_STACK_BYTES, drive, u->driver, err));
     u->driver->runs = true;
     return DREY_OK;
@@ -122,7 +122,7 @@ static void set_ends(const unit_set *us, const double *share, bool clusters_alon
     for (int32_t i = 0; i < us->n; i++) {
         double part = i >= n ? 0 : share[i];
         if (sum <= 0 && i < n) /* the devices had all: the other units get equal shares */
-            part = us->unit[i].n_slots;
+            part = us->unit[i].n_workers;
         before += part;
         end[i] = before;
     }
@@ -149,7 +149,7 @@ double units_share(const unit_set *us, int32_t rows, int32_t i)
 
 /* The given shares, else the measured ones, else those that "auto" expects, else equal ones per
  * thread. */
-static void settle_shares(unit_set *us, const unit_words *words, const drey_unit_shares *shares)
+static void resolve_shares(unit_set *us, const unit_words *words, const drey_unit_shares *shares)
 {
     for (int32_t w = 0; w < DREY_UNIT_WIDTHS; w++) {
         double share[DREY_MAX_UNITS];
@@ -157,28 +157,28 @@ static void settle_shares(unit_set *us, const unit_words *words, const drey_unit
             share[i] = shares && !words->has_shares ? shares->share[w][i]
                        : words->unit[i].share > 0   ? words->unit[i].share
                        : words->has_shares          ? 0
-                                                    : us->unit[i].n_slots;
+                                                    : us->unit[i].n_workers;
         set_width(us, w, share);
     }
 }
 
-int32_t units_from(const unit_set *us, int32_t slot, int32_t rows, int32_t n_groups, bool devices)
+int32_t units_from(const unit_set *us, int32_t worker, int32_t rows, int32_t n_groups, bool devices)
 {
-    if (slot >= us->n_slots)
+    if (worker >= us->n_workers)
         return n_groups;
     bool all = devices && units_have_devices(us);
     const double *end = us->end[all ? 0 : CLUSTERS_ALONE][width_of(rows)];
-    int32_t i = us->slot[slot].unit;
+    int32_t i = us->worker[worker].unit;
     const unit *u = &us->unit[i];
     double from = i ? end[i - 1] : 0;
-    from += (end[i] - from) * (slot - u->first_slot) / u->n_slots;
+    from += (end[i] - from) * (worker - u->first_worker) / u->n_workers;
     return (int32_t)(from * n_groups + 0.5);
 }
 
-bool units_may_take(const unit_set *us, int32_t slot, int32_t from)
+bool units_may_take(const unit_set *us, int32_t worker, int32_t from)
 {
-    int32_t of = us->slot[from].unit;
-    return us->steal || us->slot[slot].unit == of || us->unit[of].failed;
+    int32_t of = us->worker[from].unit;
+    return us->steal || us->worker[worker].unit == of || us->unit[of].failed;
 }
 
 /* ---- Attention ---- */
@@ -268,12 +268,12 @@ static attend_part attend_part_of(const unit_set *us, int32_t i, int32_t first, 
     return (attend_part){n_before / n * end, (n_before + 1) / n * end};
 }
 
-void units_attend_end(const unit_set *us, int32_t slot, int32_t rows, double boundary, bool devices,
-                      double *dense, double *tail)
+void units_attend_end(const unit_set *us, int32_t worker, int32_t rows, double boundary,
+                      bool devices, double *dense, double *tail)
 {
-    int32_t i = us->slot[slot].unit, n_devices = us->n - us->n_clusters;
+    int32_t i = us->worker[worker].unit, n_devices = us->n - us->n_clusters;
     const unit *u = &us->unit[i];
-    double part = (slot + 1.0 - u->first_slot) / u->n_slots;
+    double part = (worker + 1.0 - u->first_worker) / u->n_workers;
     attend_part of_dense = attend_part_of(us, i, 0, rows, devices, 1 - max_f64(boundary, 0));
     attend_part of_tail = {0, 0}; /* a device has none */
     if (!u->device) {
@@ -284,13 +284,13 @@ void units_attend_end(const unit_set *us, int32_t slot, int32_t rows, double bou
     *tail = part < 1 ? of_tail.from + part * (of_tail.to - of_tail.from) : of_tail.to;
 }
 
-int32_t units_attend_slots(const unit_set *us, bool devices, int32_t *slot)
+int32_t units_attend_workers(const unit_set *us, bool devices, int32_t *worker)
 {
     int32_t n = 0;
     for (int32_t place = 0; place < us->n; place++) {
         const int32_t i = unit_at(us, place);
-        for (int32_t k = 0; k < us->unit[i].n_slots && attends(us, i, devices); k++)
-            slot[n++] = us->unit[i].first_slot + k;
+        for (int32_t k = 0; k < us->unit[i].n_workers && attends(us, i, devices); k++)
+            worker[n++] = us->unit[i].first_worker + k;
     }
     return n;
 }
@@ -339,17 +339,18 @@ void units_lend_work(unit_set *us, void *memory, size_t bytes)
     }
 }
 
-static double slot_speed(const unit_set *us, int32_t slot, int32_t rows)
+static double worker_speed(const unit_set *us, int32_t worker, int32_t rows)
 {
-    int32_t i = us->slot[slot].unit;
-    return units_share(us, rows, i) / us->unit[i].n_slots;
+    int32_t i = us->worker[worker].unit;
+    return units_share(us, rows, i) / us->unit[i].n_workers;
 }
 
-int32_t units_take_over(const unit_set *us, int32_t slot, int32_t from, int32_t rows, int32_t left)
+int32_t units_take_over(const unit_set *us, int32_t worker, int32_t from, int32_t rows,
+                        int32_t left)
 {
-    if (us->unit[us->slot[from].unit].failed)
+    if (us->unit[us->worker[from].unit].failed)
         return left;
-    double own = slot_speed(us, slot, rows), other = slot_speed(us, from, rows);
+    double own = worker_speed(us, worker, rows), other = worker_speed(us, from, rows);
     double part = own + other > 0 ? left * own / (own + other) : 0;
     return (int32_t)(own < other ? part : part + 0.999);
 }
@@ -364,15 +365,15 @@ bool units_have_devices(const unit_set *us)
     return false;
 }
 
-device *units_device(const unit_set *us, int32_t slot)
+device *units_device(const unit_set *us, int32_t worker)
 {
-    const unit *u = &us->unit[us->slot[slot].unit];
+    const unit *u = &us->unit[us->worker[worker].unit];
     return u->failed ? NULL : u->device;
 }
 
-void units_fail(unit_set *us, int32_t slot, const drey_error *err)
+void units_fail(unit_set *us, int32_t worker, const drey_error *err)
 {
-    unit *u = &us->unit[us->slot[slot].unit];
+    unit *u = &us->unit[us->worker[worker].unit];
     if (u->failed)
         return;
     snprintf(u->why, sizeof u->why, "%s", err->message);
@@ -380,12 +381,12 @@ void units_fail(unit_set *us, int32_t slot, const drey_error *err)
 }
 
 /* The groups that some pass may ask a device for. */
-static void cut_for(const unit_set *us, int32_t slot, device_matrix *m)
+static void cut_for(const unit_set *us, int32_t worker, device_matrix *m)
 {
     int32_t from = m->n_groups, end = 0;
     for (int32_t w = 0; w < DREY_UNIT_WIDTHS; w++) {
-        int32_t a = units_from(us, slot, 1 << w, m->n_groups, true);
-        int32_t b = units_from(us, slot + 1, 1 << w, m->n_groups, true);
+        int32_t a = units_from(us, worker, 1 << w, m->n_groups, true);
+        int32_t b = units_from(us, worker + 1, 1 << w, m->n_groups, true);
         if (a < b) {
             from = a < from ? a : from;
             end = b > end ? b : end;
@@ -407,9 +408,9 @@ void units_attach(unit_set *us, const device_matrix *matrix, device_matrix *scra
             continue;
         memcpy(scratch, matrix, (size_t)n * sizeof *matrix);
         for (int32_t k = 0; k < n && !us->whole && !u->device->class->unified(u->device); k++)
-            cut_for(us, u->first_slot, &scratch[k]);
+            cut_for(us, u->first_worker, &scratch[k]);
         if (u->device->class->attach(u->device, scratch, n, most_rows, &err) != DREY_OK)
-            units_fail(us, u->first_slot, &err);
+            units_fail(us, u->first_worker, &err);
     }
 }
 
@@ -443,14 +444,14 @@ drey_status units_check(const unit_words *words, const kernel_table *kernels, bo
 
 static void init_slots(unit_set *us, const unit_words *words, const kernel_table *kernels)
 {
-    int32_t slot = 0;
+    int32_t worker = 0;
     for (int32_t i = 0; i < us->n; i++) {
         unit *u = &us->unit[i];
         u->word = words->unit[i];
-        u->first_slot = slot;
-        u->n_slots = u->word.device ? 1 : u->word.n_threads;
-        for (int32_t k = 0; k < u->n_slots; k++, slot++)
-            us->slot[slot] = (unit_slot){
+        u->first_worker = worker;
+        u->n_workers = u->word.device ? 1 : u->word.n_threads;
+        for (int32_t k = 0; k < u->n_workers; k++, worker++)
+            us->worker[worker] = (unit_worker){
                 .kernels =
                     u->word.tier[0] ? kernel_select_shape(u->word.tier, kernels->shape) : kernels,
                 .slow = u->word.slow,
@@ -477,23 +478,23 @@ drey_status units_open(unit_set **out, const unit_words *words, const kernel_tab
                        const drey_unit_shares *shares, drey_error *err)
 {
     int32_t n_threads = unit_words_threads(words);
-    int32_t n_slots = n_threads + words->n - words->n_clusters;
+    int32_t n_workers = n_threads + words->n - words->n_clusters;
     *out = NULL;
     if (shares && shares->n_units != words->n)
         FAIL(err, DREY_ERR_USAGE, "there are shares for %d units, and %d units", shares->n_units,
              words->n);
-    size_t bytes = sizeof(unit_set) + (size_t)n_slots * sizeof(unit_slot);
+    size_t bytes = sizeof(unit_set) + (size_t)n_workers * sizeof(unit_worker);
     unit_set *us = aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (!us)
         FAIL(err, DREY_ERR_MEMORY, "no memory for %d units", words->n);
     *us = (unit_set){.n = words->n,
                      .n_clusters = words->n_clusters,
                      .n_threads = n_threads,
-                     .n_slots = n_slots,
-                     .spin_ns = pool_spin_ns(n_slots),
+                     .n_workers = n_workers,
+                     .spin_ns = pool_spin_ns(n_workers),
                      .steal = !words->is_static};
     init_slots(us, words, kernels);
-    settle_shares(us, words, shares);
+    resolve_shares(us, words, shares);
     if (shares && !words->has_shares)
         units_set_boundaries(us, shares->boundary, shares->n_boundaries);
     drey_status status = open_devices(us, err);
@@ -518,13 +519,13 @@ void units_close(unit_set **out)
 
 size_t units_bytes(const unit_set *us)
 {
-    return sizeof *us + ((size_t)us->n_slots + 1) * sizeof(unit_slot);
+    return sizeof *us + ((size_t)us->n_workers + 1) * sizeof(unit_worker);
 }
 
-void unit_linger(const unit_slot *slot, int64_t start_ns)
+void unit_linger(const unit_worker *worker, int64_t start_ns)
 {
     int64_t took = clock_ns() - start_ns;
-    int64_t until = start_ns + (int64_t)(slot->slow * (double)took);
+    int64_t until = start_ns + (int64_t)(worker->slow * (double)took);
     while (clock_ns() < until)
         thread_pause();
 }

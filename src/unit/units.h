@@ -24,19 +24,19 @@ typedef struct device_matrix device_matrix;
 typedef struct kernel_table kernel_table;
 
 /* One cache line each: written while others read theirs. */
-typedef struct unit_slot {
+typedef struct unit_worker {
     _Alignas(64) const kernel_table *kernels; /* kernels of the thread */
     double slow;
     int32_t unit;
     uint64_t n_groups;                /* groups that it has computed; written only by it */
     uint64_t n_dense_blocks, n_tails; /* work of divided attention */
-} unit_slot;
+} unit_worker;
 
 typedef struct unit_driver unit_driver;
 
 typedef struct unit {
     unit_word word;
-    int32_t first_slot, n_slots;
+    int32_t first_worker, n_workers;
     device *device; /* NULL: a cluster */
     unit_driver *driver;
     _Atomic bool failed;
@@ -45,7 +45,7 @@ typedef struct unit {
 } unit;
 
 typedef struct unit_set {
-    int32_t n, n_clusters, n_threads, n_slots;
+    int32_t n, n_clusters, n_threads, n_workers;
     /* time for which drivers, and threads that wait for them, spin before they sleep (os/pool.h) */
     int64_t spin_ns;
     bool steal, attached;
@@ -57,7 +57,7 @@ typedef struct unit_set {
     int32_t n_boundaries;
     float boundary[DREY_UNIT_CONTEXTS];
     unit unit[DREY_MAX_UNITS];
-    unit_slot slot[];
+    unit_worker worker[];
 } unit_set;
 
 /* Checks that the clusters' tiers and the engine's fit: DREY_ERR_USAGE if not. *mixed: they differ,
@@ -83,11 +83,12 @@ void units_set_shares(unit_set *us, int32_t rows, const double *share);
 /* Share of unit i; all of them together are 1. */
 double units_share(const unit_set *us, int32_t rows, int32_t i);
 
-/* Returns the first of n_groups that belongs to a slot in a pass of this many rows. devices: they
+/* Returns the first of n_groups that belongs to a worker in a pass of this many rows. devices: they
  * have a part. */
-int32_t units_from(const unit_set *us, int32_t slot, int32_t rows, int32_t n_groups, bool devices);
-/* Returns whether a slot may take over another's work. */
-bool units_may_take(const unit_set *us, int32_t slot, int32_t from);
+int32_t units_from(const unit_set *us, int32_t worker, int32_t rows, int32_t n_groups,
+                   bool devices);
+/* Returns whether a worker may take over another's work. */
+bool units_may_take(const unit_set *us, int32_t worker, int32_t from);
 
 /* A boundary for any context: between those of `contexts` (ascending, [n], n at least 1), in
  * proportion. */
@@ -98,12 +99,12 @@ double boundary_at(const int32_t *contexts, const float *boundary, int32_t n, in
 double units_boundary(const unit_set *us, int32_t rows, int32_t n_positions, bool devices);
 /* boundary[n], n up to DREY_UNIT_CONTEXTS; 0: it follows from the shares again. */
 void units_set_boundaries(unit_set *us, const float *boundary, int32_t n);
-/* The slots that take part in attention, in the order of their parts: devices, if they take part,
- * then threads. slot: [n_slots]. Returns how many. */
-int32_t units_attend_slots(const unit_set *us, bool devices, int32_t *slot);
-/* Gives the ends of such a slot's parts of the dense blocks and of the tails, as fractions of 1. */
-void units_attend_end(const unit_set *us, int32_t slot, int32_t rows, double boundary, bool devices,
-                      double *dense, double *tail);
+/* The workers that take part in attention, in the order of their parts: devices, if they take part,
+ * then threads. worker: [n_workers]. Returns how many. */
+int32_t units_attend_workers(const unit_set *us, bool devices, int32_t *worker);
+/* Gives the ends of a worker's parts of the dense blocks and of the tails, as fractions of 1. */
+void units_attend_end(const unit_set *us, int32_t worker, int32_t rows, double boundary,
+                      bool devices, double *dense, double *tail);
 /* The number of devices that may take part in attention. */
 int32_t units_n_attending(const unit_set *us);
 /* No device takes part in attention, because of the model. Before anything is lent. */
@@ -116,9 +117,10 @@ void units_take_back(unit_set *us, const void *memory);
  * 0). Accepts no units. Not while a pass is computed. */
 void units_lend_work(unit_set *us, void *memory, size_t bytes);
 
-/* Returns how many of the groups that are left to slot `from` another slot should take over, so
+/* Returns how many of the groups that are left to worker `from` another worker should take over, so
  * that both finish at the same time by their shares. All, if `from` is a device that has failed. */
-int32_t units_take_over(const unit_set *us, int32_t slot, int32_t from, int32_t rows, int32_t left);
+int32_t units_take_over(const unit_set *us, int32_t worker, int32_t from, int32_t rows,
+                        int32_t left);
 
 /* Devices that can be asked. */
 bool units_have_devices(const unit_set *us);
@@ -126,15 +128,15 @@ bool units_have_devices(const unit_set *us);
  * asked for. A device that fails is not used. scratch: [n]. */
 void units_attach(unit_set *us, const device_matrix *matrix, device_matrix *scratch, int32_t n,
                   int32_t most_rows);
-/* The device of a slot; NULL: the slot is a thread, or the device has failed. */
-device *units_device(const unit_set *us, int32_t slot);
-void units_fail(unit_set *us, int32_t slot, const drey_error *err);
+/* The device of a worker; NULL: the worker is a thread, or the device has failed. */
+device *units_device(const unit_set *us, int32_t worker);
+void units_fail(unit_set *us, int32_t worker, const drey_error *err);
 
-/* Runs fn(arg, slot) on the drivers of all devices that can be asked; units_wait returns when all
+/* Runs fn(arg, worker) on the drivers of all devices that can be asked; units_wait returns when all
  * have returned. */
-typedef void units_fn(void *arg, int32_t slot);
+typedef void units_fn(void *arg, int32_t worker);
 void units_start(unit_set *us, units_fn *fn, void *arg);
 void units_wait(unit_set *us);
 
 /* Makes a slowed thread wait until the work begun at start_ns has taken its factor of time. */
-void unit_linger(const unit_slot *slot, int64_t start_ns);
+void unit_linger(const unit_worker *worker, int64_t start_ns);

@@ -21,7 +21,7 @@ drey_status expert_matrices_describe(expert_layer *l, int32_t matrix, int32_t n,
              "tensor %s has experts of %lld rows; drey computes multiples of %d", t->name,
              (long long)n_rows, GROUP_ROWS);
     TRY(weight_describe(all, t, kernels, err));
-    all->stays.in_pass = false;
+    all->residency.in_pass = false;
     int32_t n_groups = (int32_t)(n_rows / GROUP_ROWS);
     for (int32_t i = 0; i < n; i++) {
         l->matrix[matrix + i] = (expert_matrix){.all = all,
@@ -29,7 +29,7 @@ drey_status expert_matrices_describe(expert_layer *l, int32_t matrix, int32_t n,
                                                 .first = i * n_groups,
                                                 .stride = n * n_groups,
                                                 .at = l->slot_bytes};
-        l->slot_bytes += (size_t)n_groups * all->stays.group_bytes;
+        l->slot_bytes += (size_t)n_groups * all->residency.group_bytes;
     }
     return DREY_OK;
 }
@@ -182,15 +182,15 @@ static void place_matrix(expert_set *e, int32_t i, int matrix)
     int32_t at = i * EXPERT_MATRICES + matrix;
     weight *out = &v->matrix[at];
     *out = (weight){.form = m->all->form,
-                    .stays = m->all->stays,
+                    .residency = m->all->residency,
                     .resident = true,
                     .reads = {.piece_groups = piece_groups(m),
                               .sidecar_offset = m->all->reads.sidecar_offset,
                               .run_left = e->run_left + (size_t)at * (size_t)e->most_runs},
                     .packed = v->layer->memory + (size_t)v->slot[i] * v->layer->slot_bytes + m->at};
     out->form.n_rows = (int64_t)m->n_groups * GROUP_ROWS;
-    out->stays.in_pass = true;
-    out->stays.n_groups = out->stays.n_pinned = m->n_groups;
+    out->residency.in_pass = true;
+    out->residency.n_groups = out->residency.n_pinned = m->n_groups;
     v->seq[at] = -1;
 }
 
@@ -304,7 +304,7 @@ static size_t room_bytes(const expert_layer *l)
     for (int i = 0; i < EXPERT_MATRICES; i++) {
         const expert_matrix *m = &l->matrix[i];
         size_t raw = (size_t)m->all->form.row_bytes * GROUP_ROWS;
-        size_t group = m->all->reads.sidecar_offset ? m->all->stays.group_bytes : raw;
+        size_t group = m->all->reads.sidecar_offset ? m->all->residency.group_bytes : raw;
         bytes += (size_t)runs_of(m) * STREAM_ROOM_BYTES((size_t)piece_groups(m) * group);
     }
     return bytes;

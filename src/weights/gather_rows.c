@@ -54,7 +54,7 @@ static drey_status pack_all(reader *r, const int32_t *id, int32_t n, uint8_t *pa
                r->span + (id[i] - r->first) * w->form.row_bytes, (size_t)w->form.row_bytes);
         if (in_group + 1 < GROUP_ROWS && i + 1 < n)
             continue;
-        if (!w->form.kernel->pack(packed + (size_t)(i / GROUP_ROWS) * w->stays.group_bytes,
+        if (!w->form.kernel->pack(packed + (size_t)(i / GROUP_ROWS) * w->residency.group_bytes,
                                   r->group, w->form.row_bytes, in_group + 1, w->form.k))
             return matrix_refuse(&w->form, r->path, err);
     }

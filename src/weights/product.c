@@ -33,8 +33,8 @@
 #include "os/clock.h"
 #include "os/thread.h"
 
-/* Remaining pinned groups of a slot: a thread, or a device (unit/units.h). A cache line each: their
- * owners write them often. */
+/* Remaining pinned groups of a worker: a thread, or a device (unit/units.h). A cache line each:
+ * their owners write them often. */
 typedef struct group_share {
     _Alignas(64) _Atomic uint64_t groups;
 } group_share;
@@ -53,7 +53,7 @@ typedef struct job_product {
     int32_t n;            /* rows of activations */
     bool loading;         /* its groups all come from the stream, and what stays is put in place */
     int32_t claim_groups; /* groups in memory per claim */
-    group_share *share;   /* [n_slots], of groups in memory; empty while loading */
+    group_share *share;   /* [n_workers], of groups in memory; empty while loading */
     int32_t step_groups;  /* streamed groups per item; no item crosses the end of a run */
     int32_t run_items;    /* items of a whole run */
     int32_t n_items;      /* items of streamed groups */
@@ -85,16 +85,16 @@ struct product_job {
     _Atomic int32_t n_idle; /* threads that found nothing to do, or have returned */
     _Atomic bool failed;
     _Atomic(const weight *) damaged; /* one that holds numbers that are not finite */
-    group_share *shares;             /* [w->most_products][n_slots] */
+    group_share *shares;             /* [w->most_products][n_workers] */
 };
 
 /* Counts the threads and devices that can be dealt groups, with such units. */
 static int32_t slots_of(int32_t n_threads, const unit_set *us)
 {
-    return us ? us->n_slots : n_threads;
+    return us ? us->n_workers : n_threads;
 }
 
-static int32_t n_slots(const weights *w)
+static int32_t n_workers(const weights *w)
 {
     return slots_of(w->n_threads, w->units);
 }
@@ -111,7 +111,7 @@ product_job *product_job_make(weights *w, arena *a)
     size_t n = (size_t)w->most_products;
     product_job *j = arena_take(a, sizeof *j);
     job_product *products = arena_take(a, n * sizeof *products);
-    group_share *shares = arena_take(a, (size_t)n_slots(w) * n * sizeof *shares);
+    group_share *shares = arena_take(a, (size_t)n_workers(w) * n * sizeof *shares);
     if (j)
         *j = (product_job){.w = w, .product = products, .shares = shares};
     return j;
@@ -179,7 +179,7 @@ static bool share_take(group_share *share, bool owner, int32_t n, int32_t *from,
 /* Groups that are used where they are in memory: of a view, with the planes that are there. */
 static int32_t resident_groups(const weights *w, const weight *m)
 {
-    return w->view_of ? range_end(&m->stays, RANGE_ALL - 1) : m->stays.n_pinned;
+    return w->view_of ? range_end(&m->residency, RANGE_ALL - 1) : m->residency.n_pinned;
 }
 
 /* Devices know the matrices that have a place in the order of a pass. */
@@ -188,13 +188,13 @@ static bool devices_know(const weights *w, const weight *m)
     return w->attached && !m->resident;
 }
 
-/* The first group of a slot's share, in a pass of n rows. */
-static int32_t share_start(const weights *w, const weight *m, int32_t slot, int32_t n)
+/* The first group of a worker's share, in a pass of n rows. */
+static int32_t share_start(const weights *w, const weight *m, int32_t worker, int32_t n)
 {
     int32_t groups = resident_groups(w, m);
     if (w->units)
-        return units_from(w->units, slot, n, groups, devices_know(w, m));
-    return (int32_t)((int64_t)groups * slot / w->n_threads);
+        return units_from(w->units, worker, n, groups, devices_know(w, m));
+    return (int32_t)((int64_t)groups * worker / w->n_threads);
 }
 
 /* Puts groups back that their owner took: from the front of its share, or, when that was empty,
@@ -220,12 +220,12 @@ static void job_ranges_init(job_product *q, const weights *w, int64_t seq)
     q->n_items = 0;
     for (int r = 0; r < WEIGHT_RANGES; r++) {
         job_range *range = &q->range[r];
-        int32_t from = range_begin(&m->stays, r), to = range_end(&m->stays, r),
+        int32_t from = range_begin(&m->residency, r), to = range_end(&m->residency, r),
                 groups = m->reads.piece_groups;
         bool stays = q->loading && r != RANGE_ALL;
         *range = (job_range){.from = from, .to = to, .first_run = run, .seq = seq};
-        range->n_pieces = w->view_of ? 0 : range_pieces(&m->stays, r, q->loading);
-        if (range->n_pieces == 0 || !(stays || (m->stays.in_pass && q->n > 0)))
+        range->n_pieces = w->view_of ? 0 : range_pieces(&m->residency, r, q->loading);
+        if (range->n_pieces == 0 || !(stays || (m->residency.in_pass && q->n > 0)))
             continue;
         for (int32_t low = from; low < to; low += groups, run++) {
             int32_t n_groups = min_i32(groups, to - low);
@@ -244,7 +244,8 @@ static void job_ranges_init(job_product *q, const weights *w, int64_t seq)
 static bool is_checked(const job_product *q)
 {
     const weight *m = q->p.matrix;
-    bool whole = residency_is_whole(&m->stays) || (m->stays.in_pass && q->n > 0 && !m->form.planes);
+    bool whole =
+        residency_is_whole(&m->residency) || (m->residency.in_pass && q->n > 0 && !m->form.planes);
     return q->loading && m->reads.sidecar_offset && whole;
 }
 
@@ -255,11 +256,11 @@ static void job_product_init(job_product *q, const weights *w, const product *p,
     *q = (job_product){.p = *p, .n = n, .loading = loading, .share = share};
     for (int kind = 0; kind < ACT_KINDS; kind++)
         q->acts[kind] = acts ? acts[kind] : NULL;
-    int32_t most = (int32_t)(w->tuning.claim_bytes / m->stays.group_bytes);
+    int32_t most = (int32_t)(w->tuning.claim_bytes / m->residency.group_bytes);
     q->step_groups = m->reads.sidecar_offset && most > 1 ? most : 1;
     q->run_items = ceil_div_i32(m->reads.piece_groups, q->step_groups);
     q->claim_groups = max_i32(n > 0 && most > n ? most / n : 1, matmul_groups(m->form.kernel, n));
-    for (int32_t t = 0, from = 0, end; t < n_slots(w); t++, from = end) {
+    for (int32_t t = 0, from = 0, end; t < n_workers(w); t++, from = end) {
         end = share_start(w, m, t + 1, n);
         atomic_store_explicit(&q->share[t].groups, q->loading || n == 0 ? 0 : pair(from, end),
                               memory_order_relaxed);
@@ -304,7 +305,7 @@ static void begin(weights *w, const product *products, int32_t n_products,
         job_product *q = &j->product[i];
         weight *m = products[i].matrix;
         bool loading = !weights_loaded(w) && !m->resident;
-        job_product_init(q, w, &products[i], j->shares + i * n_slots(w), acts, n, loading);
+        job_product_init(q, w, &products[i], j->shares + i * n_workers(w), acts, n, loading);
         job_ranges_init(q, w,
                         w->pass.begin_seq + (loading ? m->reads.first_seq : m->reads.cycle_seq));
         q->checked = is_checked(q);
@@ -331,7 +332,7 @@ void product_begin_experts(weights *w, const expert_product *products, int32_t n
     for (int32_t i = 0; i < n_products; i++) {
         const expert_product *e = &products[i];
         job_product *q = &j->product[i];
-        job_product_init(q, w, &e->p, j->shares + i * n_slots(w), e->acts, e->n, e->seq >= 0);
+        job_product_init(q, w, &e->p, j->shares + i * n_workers(w), e->acts, e->n, e->seq >= 0);
         job_ranges_init(q, w, e->seq);
         j->n_items += q->n_items;
         experts_begun(w, e->p.matrix);
@@ -345,14 +346,14 @@ static void dot_on_unit(const product_job *j, const job_product *q, const uint8_
                         int32_t group, int32_t n_groups, int32_t thread)
 {
     const weight *m = q->p.matrix;
-    unit_slot *slot = &j->w->units->slot[thread];
-    int64_t start = slot->slow > 1 ? clock_ns() : 0;
-    matmul_dot(&slot->kernels->matmul[m->form.tensor->type], q->p.y + (int64_t)group * GROUP_ROWS,
+    unit_worker *worker = &j->w->units->worker[thread];
+    int64_t start = worker->slow > 1 ? clock_ns() : 0;
+    matmul_dot(&worker->kernels->matmul[m->form.tensor->type], q->p.y + (int64_t)group * GROUP_ROWS,
                q->p.ldy, packed, n_groups, q->acts[m->form.kernel->act], q->n, m->form.k,
                j->w->scratch.dot[thread]);
-    if (slot->slow > 1)
-        unit_linger(slot, start);
-    slot->n_groups += (uint64_t)n_groups;
+    if (worker->slow > 1)
+        unit_linger(worker, start);
+    worker->n_groups += (uint64_t)n_groups;
 }
 
 static void dot_groups(const product_job *j, const job_product *q, const uint8_t *packed,
@@ -371,14 +372,15 @@ static void dot_split(const product_job *j, const job_product *q, plane_blocks b
                       int32_t group, int32_t n_groups, int32_t thread)
 {
     const weight *m = q->p.matrix;
-    const kernel_table *kernels = j->w->units ? j->w->units->slot[thread].kernels : m->form.kernels;
+    const kernel_table *kernels =
+        j->w->units ? j->w->units->worker[thread].kernels : m->form.kernels;
     for (int32_t g = group; g < group + n_groups && q->n > 0; g++) {
         dot_planes(kernels, m->form.tensor->type, q->p.y + (int64_t)g * GROUP_ROWS, q->p.ldy,
                    &blocks, q->acts[m->form.kernel->act], q->n, m->form.k,
                    j->w->scratch.dot[thread], j->w->scratch.pack[thread]);
         for (int i = 0; i < N_PLANES; i++)
             if (blocks.plane[i])
-                blocks.plane[i] += m->stays.plane_bytes[i];
+                blocks.plane[i] += m->residency.plane_bytes[i];
     }
 }
 
@@ -387,9 +389,9 @@ static void dot_resident(const product_job *j, const job_product *q, int32_t fro
                          int32_t thread)
 {
     const weight *m = q->p.matrix;
-    int32_t pinned = min_i32(to, m->stays.n_pinned);
+    int32_t pinned = min_i32(to, m->residency.n_pinned);
     if (from < pinned)
-        dot_groups(j, q, m->packed + (size_t)from * m->stays.group_bytes, from, pinned - from,
+        dot_groups(j, q, m->packed + (size_t)from * m->residency.group_bytes, from, pinned - from,
                    thread);
     for (int32_t g = max_i32(from, pinned); g < to; g++)
         dot_split(j, q, weight_blocks(m, g), g, 1, thread);
@@ -444,8 +446,8 @@ static void look_ahead(const product_job *j, int32_t thread)
     const weight *next = j->last + 1;
     if (next == w->matrix + w->n_matrices)
         next = w->first_in_pass;
-    size_t at = (size_t)share_start(w, next, thread, j->product->n) * next->stays.group_bytes,
-           end = residency_pinned_bytes(&next->stays);
+    size_t at = (size_t)share_start(w, next, thread, j->product->n) * next->residency.group_bytes,
+           end = residency_pinned_bytes(&next->residency);
     end = min_size(end, at + w->tuning.ahead_bytes);
     for (; at < end; at += 64)
         __builtin_prefetch(next->packed + at, 0, 2);
@@ -460,12 +462,12 @@ static void hash_run(const product_job *j, job_product *q, int32_t run)
     bool pinned = run < all->first_run;
     int32_t low = pinned ? run * m->reads.piece_groups
                          : all->from + (run - all->first_run) * m->reads.piece_groups;
-    int32_t end =
-        min_i32(low + m->reads.piece_groups, pinned ? m->stays.n_pinned : m->stays.n_groups);
+    int32_t end = min_i32(low + m->reads.piece_groups,
+                          pinned ? m->residency.n_pinned : m->residency.n_groups);
     int64_t seq = all->seq + run - all->first_run;
-    const uint8_t *groups =
-        pinned ? m->packed + (size_t)low * m->stays.group_bytes : stream_wait(j->w->stream, seq);
-    hash64_add(&q->hash, groups, (size_t)(end - low) * m->stays.group_bytes);
+    const uint8_t *groups = pinned ? m->packed + (size_t)low * m->residency.group_bytes
+                                   : stream_wait(j->w->stream, seq);
+    hash64_add(&q->hash, groups, (size_t)(end - low) * m->residency.group_bytes);
     if (!pinned)
         stream_release(j->w->stream, seq);
 }
@@ -506,9 +508,9 @@ static void use_packed(product_job *j, job_product *q, const job_item *i, const 
                        int32_t thread)
 {
     weight *m = q->p.matrix;
-    size_t bytes = (size_t)(i->to - i->from) * m->stays.group_bytes;
+    size_t bytes = (size_t)(i->to - i->from) * m->residency.group_bytes;
     if (i->range == RANGE_PINNED)
-        groups = memcpy(m->packed + (size_t)i->from * m->stays.group_bytes, groups, bytes);
+        groups = memcpy(m->packed + (size_t)i->from * m->residency.group_bytes, groups, bytes);
     dot_groups(j, q, groups, i->from, i->to - i->from, thread);
     done_with(j, q, i);
 }
@@ -518,8 +520,9 @@ static void use_raw(product_job *j, job_product *q, const job_item *i, const uin
                     int32_t thread)
 {
     weight *m = q->p.matrix;
-    uint8_t *place = i->range == RANGE_PINNED ? m->packed + (size_t)i->from * m->stays.group_bytes
-                                              : j->w->scratch.pack[thread];
+    uint8_t *place = i->range == RANGE_PINNED
+                         ? m->packed + (size_t)i->from * m->residency.group_bytes
+                         : j->w->scratch.pack[thread];
     int64_t rows = m->form.n_rows - (int64_t)i->from * GROUP_ROWS;
     int64_t start = j->w->reading.trace ? clock_ns() : 0;
     if (!m->form.kernel->pack(place, raw, m->form.row_bytes,
@@ -542,16 +545,17 @@ static void use_planes(product_job *j, job_product *q, const job_item *i,
                                                    : weight_blocks(m, i->from);
     for (int p = first; p < N_PLANES; p++) {
         const uint8_t *bytes =
-            piece[p - first] + (size_t)(i->from - i->low) * m->stays.plane_bytes[p];
+            piece[p - first] + (size_t)(i->from - i->low) * m->residency.plane_bytes[p];
         bool stays = i->range != RANGE_PINNED && p < N_PLANES - i->range;
         if (stays)
-            memcpy(m->plane[p] + (size_t)(i->from - m->stays.n_pinned) * m->stays.plane_bytes[p],
-                   bytes, (size_t)n_groups * m->stays.plane_bytes[p]);
+            memcpy(m->plane[p] +
+                       (size_t)(i->from - m->residency.n_pinned) * m->residency.plane_bytes[p],
+                   bytes, (size_t)n_groups * m->residency.plane_bytes[p]);
         else
             blocks.plane[p] = bytes;
     }
     if (i->range == RANGE_PINNED) {
-        uint8_t *place = m->packed + (size_t)i->from * m->stays.group_bytes;
+        uint8_t *place = m->packed + (size_t)i->from * m->residency.group_bytes;
         m->form.kernels->plane_join(place, m->form.planes, &blocks,
                                     matrix_blocks(&m->form, n_groups));
         dot_groups(j, q, place, i->from, n_groups, thread);
@@ -577,7 +581,8 @@ static void use_item(product_job *j, job_product *q, int32_t item, int32_t threa
     if (m->form.planes)
         use_planes(j, q, &i, piece, thread);
     else if (m->reads.sidecar_offset)
-        use_packed(j, q, &i, piece[0] + (size_t)(i.from - i.low) * m->stays.group_bytes, thread);
+        use_packed(j, q, &i, piece[0] + (size_t)(i.from - i.low) * m->residency.group_bytes,
+                   thread);
     else
         use_raw(j, q, &i, piece[0] + (int64_t)(i.from - i.low) * GROUP_ROWS * m->form.row_bytes,
                 thread);
@@ -637,7 +642,7 @@ static void job_thread(void *arg, int32_t thread, int32_t n_threads)
 {
     product_job *j = arg;
     const weights *w = j->w;
-    for (int32_t i = 0, n = n_slots(w); i < n; i++) {
+    for (int32_t i = 0, n = n_workers(w); i < n; i++) {
         int32_t owner = (thread + i) % n;
         if (!w->units || units_may_take(w->units, thread, owner))
             use_shares(j, owner, thread);
@@ -670,33 +675,33 @@ typedef struct device_round {
  * memory of its own takes all of its share, as each round sends activations and fetches results. */
 enum { ROUND_GROUPS = 8 };
 
-static bool round_take(const product_job *j, const job_product *q, int32_t owner, int32_t slot,
+static bool round_take(const product_job *j, const job_product *q, int32_t owner, int32_t worker,
                        bool reads_all, int32_t *from, int32_t *to)
 {
     const unit_set *us = j->w->units;
     int32_t left = share_left(&q->share[owner]), part = left;
-    if (owner != slot)
-        part = units_take_over(us, slot, owner, q->n, left);
+    if (owner != worker)
+        part = units_take_over(us, worker, owner, q->n, left);
     else if (us->steal && reads_all)
         part = max_i32(ceil_div_i32(left, 2), ROUND_GROUPS);
-    return (owner == slot || part >= ROUND_GROUPS) &&
-           share_take(&q->share[owner], owner == slot, part, from, to);
+    return (owner == worker || part >= ROUND_GROUPS) &&
+           share_take(&q->share[owner], owner == worker, part, from, to);
 }
 
 /* From its own share, then, where it can read all, from others'. */
-static device_round round_of(const product_job *j, int32_t slot, bool reads_all)
+static device_round round_of(const product_job *j, int32_t worker, bool reads_all)
 {
     const weights *w = j->w;
     device_round r = {.n = 0};
     for (int32_t i = 0; i < j->n_products && !is_late(j); i++) {
         const job_product *q = &j->product[i];
         const weight *m = q->p.matrix;
-        int32_t from, to, owners = devices_know(w, m) ? (reads_all ? n_slots(w) : 1) : 0;
+        int32_t from, to, owners = devices_know(w, m) ? (reads_all ? n_workers(w) : 1) : 0;
         bool taken = false;
         for (int32_t k = 0; k < owners && !taken; k++) {
-            int32_t owner = (slot + k) % n_slots(w);
-            taken = units_may_take(w->units, slot, owner) &&
-                    round_take(j, q, owner, slot, reads_all, &from, &to);
+            int32_t owner = (worker + k) % n_workers(w);
+            taken = units_may_take(w->units, worker, owner) &&
+                    round_take(j, q, owner, worker, reads_all, &from, &to);
         }
         if (!taken)
             continue;
@@ -722,25 +727,25 @@ static drey_status round_run(device *d, const device_round *r, drey_error *err)
 }
 
 /* Runs a device. If it fails, its groups go back, for the threads. */
-static void device_thread(void *arg, int32_t slot)
+static void device_thread(void *arg, int32_t worker)
 {
     product_job *j = arg;
     unit_set *us = j->w->units;
-    device *d = units_device(us, slot);
+    device *d = units_device(us, worker);
     bool reads_all = d && d->class->unified(d);
     while (d) {
         drey_error err = {0};
-        device_round r = round_of(j, slot, reads_all);
+        device_round r = round_of(j, worker, reads_all);
         if (r.n == 0)
             return;
         if (round_run(d, &r, &err) == DREY_OK) {
             for (int32_t i = 0; i < r.n; i++)
-                us->slot[slot].n_groups += (uint64_t)r.work[i].n_groups;
+                us->worker[worker].n_groups += (uint64_t)r.work[i].n_groups;
             continue;
         }
-        units_fail(us, slot, &err);
+        units_fail(us, worker, &err);
         for (int32_t i = 0; i < r.n; i++)
-            share_give_back(&j->product[r.product[i]].share[slot], r.work[i].first_group,
+            share_give_back(&j->product[r.product[i]].share[worker], r.work[i].first_group,
                             r.work[i].first_group + r.work[i].n_groups);
         return;
     }
@@ -751,7 +756,7 @@ static void device_thread(void *arg, int32_t slot)
 static bool shares_are_empty(const product_job *j)
 {
     for (int32_t i = 0; i < j->n_products; i++)
-        for (int32_t t = 0; t < n_slots(j->w); t++)
+        for (int32_t t = 0; t < n_workers(j->w); t++)
             if (!share_is_empty(
                     atomic_load_explicit(&j->product[i].share[t].groups, memory_order_relaxed)))
                 return false;
@@ -796,7 +801,7 @@ static drey_status check_job(const product_job *j, drey_error *err)
             FAIL_HINT(err, DREY_ERR_FORMAT, DREY_HINT_SIDECAR,
                       "%s is damaged in matrix %s; check the disk and have it written again, or "
                       "continue without it",
-                      SHOWN_PATH(paths[gguf_n_parts(j->w->file)]), m->form.tensor->name);
+                      SHOWN_PATH(paths[gguf_n_shards(j->w->file)]), m->form.tensor->name);
     }
     return DREY_OK;
 }
@@ -867,7 +872,7 @@ void product_run_aside(weights *w, pool *p, const product *aside, void *const ac
                        int32_t n)
 {
     product_state state = PRODUCT_PAUSED;
-    assert(weights_loaded(w) && residency_is_whole(&aside->matrix->stays) && n > 0);
+    assert(weights_loaded(w) && residency_is_whole(&aside->matrix->residency) && n > 0);
     begin(w, aside, 1, acts, n, true);
     while (state != PRODUCT_DONE)
         product_run(w, p, 0, &state, NULL); /* nothing is read: it cannot fail */

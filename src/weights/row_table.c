@@ -6,7 +6,7 @@
 
 size_t row_table_bytes(const weight *source, int32_t room)
 {
-    return arena_size((size_t)(room / GROUP_ROWS) * source->stays.group_bytes) +
+    return arena_size((size_t)(room / GROUP_ROWS) * source->residency.group_bytes) +
            arena_size((size_t)room * sizeof(int32_t)) +
            arena_size((size_t)GROUP_ROWS * (size_t)source->form.row_bytes);
 }
@@ -16,7 +16,7 @@ void row_table_init(row_table *t, weights *w, const weight *source, int32_t room
     assert(room > 0 && room % GROUP_ROWS == 0);
     *t = (row_table){.w = w, .source = source, .matrix = *source, .room = room};
     weight_stay_whole(&t->matrix, 0);
-    t->matrix.packed = arena_take(a, (size_t)(room / GROUP_ROWS) * source->stays.group_bytes);
+    t->matrix.packed = arena_take(a, (size_t)(room / GROUP_ROWS) * source->residency.group_bytes);
     t->id = arena_take(a, (size_t)room * sizeof *t->id);
     t->raw = arena_take(a, (size_t)GROUP_ROWS * (size_t)source->form.row_bytes);
     w->table = t;
@@ -38,8 +38,8 @@ static void open_group(row_table *t)
     for (int32_t i = 0; i < GROUP_ROWS; i++)
         t->id[t->next + i] = -1;
     int32_t n = t->next / GROUP_ROWS + 1;
-    if (n > t->matrix.stays.n_groups) {
-        t->matrix.stays.n_groups = t->matrix.stays.n_pinned = n;
+    if (n > t->matrix.residency.n_groups) {
+        t->matrix.residency.n_groups = t->matrix.residency.n_pinned = n;
         t->matrix.form.n_rows = (int64_t)n * GROUP_ROWS;
     }
 }
@@ -55,7 +55,7 @@ drey_status row_table_take(row_table *t, const int32_t *ids, int32_t n, drey_err
         TRY(weights_read_row(t->w, t->source, ids[i], raw, 0, err));
         if (at == 0)
             open_group(t);
-        uint8_t *group = m->packed + (size_t)(t->next / GROUP_ROWS) * m->stays.group_bytes;
+        uint8_t *group = m->packed + (size_t)(t->next / GROUP_ROWS) * m->residency.group_bytes;
         if (!m->form.kernel->pack(group, t->raw, m->form.row_bytes, at + 1, m->form.k))
             return matrix_refuse(&m->form, t->w->reading.paths[m->form.tensor->part], err);
         t->id[t->next++] = ids[i];

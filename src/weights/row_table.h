@@ -42,5 +42,5 @@ void row_table_keep(row_table *t);
 /* Rows that products of the table's matrix have: places, of which some may be empty. */
 static inline int32_t row_table_places(const row_table *t)
 {
-    return t->matrix.stays.n_groups * GROUP_ROWS;
+    return t->matrix.residency.n_groups * GROUP_ROWS;
 }

@@ -72,7 +72,7 @@ drey_status sidecar_table_make(sidecar_table *t, int32_t n_parts, const weight *
             .type = m->form.tensor->type, .n_rows = m->form.n_rows, .k = m->form.k, .offset = at};
         _Static_assert(sizeof e->name == sizeof m->form.tensor->name, "names fit");
         memcpy(e->name, m->form.tensor->name, strlen(m->form.tensor->name)); /* zeros after it */
-        e->n_bytes = (uint64_t)m->stays.n_groups * m->stays.group_bytes;
+        e->n_bytes = (uint64_t)m->residency.n_groups * m->residency.group_bytes;
         at = aligned(at + e->n_bytes);
     }
     *t->head = (sidecar_head){.byte_order = byte_order,
@@ -165,11 +165,11 @@ drey_status sidecar_table_stamp(sidecar_table *t, const gguf *g, drey_error *err
     sampler_file s = {.file.fd = -1};
     s.bounce = aligned_alloc(BOUNCE_BYTES, 2 * BOUNCE_BYTES);
     if (!s.bounce)
-        FAIL(err, DREY_ERR_MEMORY, "no memory to look at %s", SHOWN_PATH(gguf_part_path(g, 0)));
+        FAIL(err, DREY_ERR_MEMORY, "no memory to look at %s", SHOWN_PATH(gguf_shard_path(g, 0)));
     s.bytes = s.bounce + BOUNCE_BYTES;
     drey_status status = DREY_OK;
-    for (int32_t part = 0; part < gguf_n_parts(g) && status == DREY_OK; part++) {
-        s.path = gguf_part_path(g, part);
+    for (int32_t part = 0; part < gguf_n_shards(g) && status == DREY_OK; part++) {
+        s.path = gguf_shard_path(g, part);
         status = file_open(&s.file, s.path, true, err);
         uint64_t first = first_tensor(g, part, s.file.n_bytes);
         if (status == DREY_OK && first > s.file.n_bytes)
@@ -329,7 +329,7 @@ drey_status sidecar_attach(const char *path, const gguf *g, weight *matrix, int3
             weight_split(&matrix[i]);
         else
             weight_join(&matrix[i]);
-    drey_status status = sidecar_table_make(&want, gguf_n_parts(g), matrix, n, err);
+    drey_status status = sidecar_table_make(&want, gguf_n_shards(g), matrix, n, err);
     uint8_t *bounce = aligned_alloc(BOUNCE_BYTES, BOUNCE_BYTES);
     uint8_t *front = status == DREY_OK ? calloc(1, want.n_bytes) : NULL;
     if (status == DREY_OK && (!front || !bounce))
@@ -340,7 +340,7 @@ drey_status sidecar_attach(const char *path, const gguf *g, weight *matrix, int3
         status = compare_file(path, &want, front, bounce, stamp, err);
     sidecar_table got = {.bytes = front, .n_bytes = want.n_bytes};
     if (status == DREY_OK)
-        point(&got, gguf_n_parts(g));
+        point(&got, gguf_n_shards(g));
     for (int32_t i = 0; status == DREY_OK && i < n; i++)
         attach_matrix(&matrix[i], &want.entry[i], &got.entry[i]);
     for (int32_t i = 0; status != DREY_OK && i < n; i++)

@@ -21,7 +21,7 @@ enum { BOUNCE_BYTES = 1 << 20 };
 typedef struct packer {
     const sidecar_job *job;
     drey_progress what;
-    file *parts;     /* [gguf_n_parts] */
+    file *parts;     /* [gguf_n_shards] */
     uint8_t *bounce; /* [BOUNCE_BYTES] */
     uint8_t *raw;    /* rows as in the model, or groups as in the sidecar: [run_bytes] */
     uint8_t *packed; /* [run_bytes] */
@@ -41,7 +41,7 @@ static size_t run_bytes(const sidecar_job *job)
 
 static void packer_close(packer *p)
 {
-    for (int32_t i = 0; p->parts && i < gguf_n_parts(p->job->source); i++)
+    for (int32_t i = 0; p->parts && i < gguf_n_shards(p->job->source); i++)
         file_close(&p->parts[i]);
     free(p->parts);
     free(p->bounce);
@@ -52,7 +52,7 @@ static void packer_close(packer *p)
 static drey_status packer_open(packer *p, const sidecar_job *job, drey_progress what,
                                drey_error *err)
 {
-    int32_t n_parts = gguf_n_parts(job->source);
+    int32_t n_parts = gguf_n_shards(job->source);
     size_t n = (run_bytes(job) + 4095) & ~(size_t)4095;
     *p = (packer){.job = job, .what = what, .parts = calloc((size_t)n_parts, sizeof *p->parts)};
     for (int32_t i = 0; p->parts && i < n_parts; i++)
@@ -62,12 +62,12 @@ static drey_status packer_open(packer *p, const sidecar_job *job, drey_progress 
     p->packed = aligned_alloc(4096, n);
     if (!p->parts || !p->bounce || !p->raw || !p->packed)
         FAIL(err, DREY_ERR_MEMORY, "no memory to pack %s",
-             SHOWN_PATH(gguf_part_path(job->source, 0)));
+             SHOWN_PATH(gguf_shard_path(job->source, 0)));
     for (int32_t i = 0; i < n_parts; i++)
-        TRY(file_open(&p->parts[i], gguf_part_path(job->source, i), true, err));
+        TRY(file_open(&p->parts[i], gguf_shard_path(job->source, i), true, err));
     for (int32_t i = 0; i < job->n_matrices; i++)
         p->total_bytes +=
-            (uint64_t)job->matrix[i].stays.n_groups * job->matrix[i].stays.group_bytes;
+            (uint64_t)job->matrix[i].residency.n_groups * job->matrix[i].residency.group_bytes;
     return DREY_OK;
 }
 
@@ -88,32 +88,32 @@ static drey_status pack_run(packer *p, const weight *m, int32_t from, int32_t to
     const gguf_tensor *t = m->form.tensor;
     int64_t first = (int64_t)from * GROUP_ROWS, end = (int64_t)to * GROUP_ROWS;
     end = end < m->form.n_rows ? end : m->form.n_rows;
-    TRY(file_read(&p->parts[t->part], gguf_part_path(p->job->source, t->part),
+    TRY(file_read(&p->parts[t->part], gguf_shard_path(p->job->source, t->part),
                   t->offset + (uint64_t)(first * m->form.row_bytes),
                   (size_t)((end - first) * m->form.row_bytes), p->raw, p->bounce, BOUNCE_BYTES,
                   err));
     for (int64_t row = first; row < end; row += GROUP_ROWS) {
         int32_t rows = end - row < GROUP_ROWS ? (int32_t)(end - row) : GROUP_ROWS;
         if (!m->form.kernel->pack(
-                p->packed + (size_t)(row - first) / GROUP_ROWS * m->stays.group_bytes,
+                p->packed + (size_t)(row - first) / GROUP_ROWS * m->residency.group_bytes,
                 p->raw + (row - first) * m->form.row_bytes, m->form.row_bytes, rows, m->form.k))
-            return matrix_refuse(&m->form, gguf_part_path(p->job->source, t->part), err);
+            return matrix_refuse(&m->form, gguf_shard_path(p->job->source, t->part), err);
     }
     return DREY_OK;
 }
 
 static int32_t run_end(const weight *m, int32_t from)
 {
-    return m->reads.piece_groups < m->stays.n_groups - from ? from + m->reads.piece_groups
-                                                            : m->stays.n_groups;
+    return m->reads.piece_groups < m->residency.n_groups - from ? from + m->reads.piece_groups
+                                                                : m->residency.n_groups;
 }
 
 /* Returns the offset in the file of a plane of groups from `from` on. */
 static uint64_t plane_place(const weight *m, uint64_t offset, int plane, int32_t from)
 {
     for (int i = 0; i < plane; i++)
-        offset += (uint64_t)m->stays.n_groups * m->stays.plane_bytes[i];
-    return offset + (uint64_t)from * m->stays.plane_bytes[plane];
+        offset += (uint64_t)m->residency.n_groups * m->residency.plane_bytes[i];
+    return offset + (uint64_t)from * m->residency.plane_bytes[plane];
 }
 
 /* ---- Writing ---- */
@@ -124,17 +124,17 @@ static drey_status write_groups(const packer *p, new_file *out, const weight *m,
                                 int32_t from, int32_t to, drey_error *err)
 {
     if (!m->form.planes)
-        return new_file_write(out, offset + (uint64_t)from * m->stays.group_bytes, p->packed,
-                              (size_t)(to - from) * m->stays.group_bytes, err);
+        return new_file_write(out, offset + (uint64_t)from * m->residency.group_bytes, p->packed,
+                              (size_t)(to - from) * m->residency.group_bytes, err);
     uint8_t *plane[N_PLANES], *at = p->raw;
     for (int i = 0; i < N_PLANES; i++) {
         plane[i] = at;
-        at += (size_t)(to - from) * m->stays.plane_bytes[i];
+        at += (size_t)(to - from) * m->residency.plane_bytes[i];
     }
     plane_split(m->form.planes, plane, p->packed, matrix_blocks(&m->form, to - from));
     for (int i = 0; i < N_PLANES; i++)
         TRY(new_file_write(out, plane_place(m, offset, i, from), plane[i],
-                           (size_t)(to - from) * m->stays.plane_bytes[i], err));
+                           (size_t)(to - from) * m->residency.plane_bytes[i], err));
     return DREY_OK;
 }
 
@@ -144,9 +144,9 @@ static drey_status write_matrix(packer *p, new_file *out, const weight *m, sidec
     hash64 hash;
     plane_counts counts = {{{0}}};
     hash64_init(&hash);
-    for (int32_t from = 0, to; from < m->stays.n_groups; from = to) {
+    for (int32_t from = 0, to; from < m->residency.n_groups; from = to) {
         to = run_end(m, from);
-        size_t n = (size_t)(to - from) * m->stays.group_bytes;
+        size_t n = (size_t)(to - from) * m->residency.group_bytes;
         TRY(pack_run(p, m, from, to, err));
         hash64_add(&hash, p->packed, n);
         if (m->form.planes)
@@ -175,12 +175,12 @@ static drey_status take_space(const sidecar_job *job, new_file *out, uint64_t n_
 static drey_status check_unchanged(const sidecar_table *t, const gguf *g, drey_error *err)
 {
     sidecar_table now = {0};
-    int32_t n_parts = gguf_n_parts(g);
+    int32_t n_parts = gguf_n_shards(g);
     TRY(sidecar_table_make(&now, n_parts, NULL, 0, err));
     drey_status status = sidecar_table_stamp(&now, g, err);
     if (status == DREY_OK && memcmp(now.stamp, t->stamp, (size_t)n_parts * sizeof *now.stamp) != 0)
         status = error_set(err, DREY_ERR_IO, "%s was changed while it was read; try again",
-                           SHOWN_PATH(gguf_part_path(g, 0)));
+                           SHOWN_PATH(gguf_shard_path(g, 0)));
     sidecar_table_free(&now);
     return status;
 }
@@ -201,7 +201,7 @@ static drey_status write_new(const sidecar_job *job, packer *p, sidecar_table *t
                              drey_error *err)
 {
     TRY(packer_open(p, job, DREY_PROGRESS_PREPARE, err));
-    TRY(sidecar_table_make(t, gguf_n_parts(job->source), job->matrix, job->n_matrices, err));
+    TRY(sidecar_table_make(t, gguf_n_shards(job->source), job->matrix, job->n_matrices, err));
     TRY(new_file_open(out, job->path, err));
     TRY(write_all(p, t, out, err));
     return new_file_commit(out, err);
@@ -231,12 +231,12 @@ static drey_status read_groups(packer *p, const file *sidecar, const weight *m, 
     size_t n_groups = (size_t)(to - from);
     if (!m->form.planes)
         return file_read(sidecar, path,
-                         m->reads.sidecar_offset + (uint64_t)from * m->stays.group_bytes,
-                         n_groups * m->stays.group_bytes, p->raw, p->bounce, BOUNCE_BYTES, err);
+                         m->reads.sidecar_offset + (uint64_t)from * m->residency.group_bytes,
+                         n_groups * m->residency.group_bytes, p->raw, p->bounce, BOUNCE_BYTES, err);
     plane_blocks blocks = {.means = m->form.means};
     uint8_t *at = p->packed;
     for (int i = 0; i < N_PLANES; i++) {
-        size_t n = n_groups * m->stays.plane_bytes[i];
+        size_t n = n_groups * m->residency.plane_bytes[i];
         TRY(file_read(sidecar, path, plane_place(m, m->reads.sidecar_offset, i, from), n, at,
                       p->bounce, BOUNCE_BYTES, err));
         blocks.plane[i] = at;
@@ -254,9 +254,9 @@ static drey_status verify_matrix(packer *p, const file *sidecar, const weight *m
     hash64 model, held;
     hash64_init(&model);
     hash64_init(&held);
-    for (int32_t from = 0, to; from < m->stays.n_groups; from = to) {
+    for (int32_t from = 0, to; from < m->residency.n_groups; from = to) {
         to = run_end(m, from);
-        size_t n = (size_t)(to - from) * m->stays.group_bytes;
+        size_t n = (size_t)(to - from) * m->residency.group_bytes;
         TRY(pack_run(p, m, from, to, err));
         hash64_add(&model, p->packed, n);
         TRY(read_groups(p, sidecar, m, from, to, err));

@@ -139,7 +139,7 @@ static bool may_ask(stream *s)
 }
 
 /* The ring has no more room, or nothing is left to ask for, and all of it is there. */
-static void settle(stream *s)
+static void finish_reads(stream *s)
 {
     if (s->options.in_turns && s->starved && s->reads.n == 0 && s->tail < s->head)
         atomic_store_explicit(&s->usable, true, memory_order_release);
@@ -350,7 +350,7 @@ static void *serve(void *arg)
         if (ends && s->reads.n == 0)
             break;
         reader_request *asked = ends ? NULL : ask(s);
-        settle(s);
+        finish_reads(s);
         if (s->options.in_turns)
             pthread_cond_broadcast(&s->news);
         pthread_mutex_unlock(&s->lock);
@@ -580,7 +580,7 @@ static const uint8_t *bytes_of(const stream *s, int64_t seq)
 
 /* Wakes the stream's thread if it waits for what has just changed. The lock is held; the thread
  * takes it when it has woken. */
-static void tell_moved(stream *s, bool moved)
+static void report_moved(stream *s, bool moved)
 {
     if (moved && s->starved) {
         s->starved = false;
@@ -604,7 +604,7 @@ const uint8_t *stream_wait(stream *s, int64_t seq)
     s->wanted = max_i64(s->wanted, seq);
     bool held = seq >= s->limit;
     s->limit = max_i64(s->limit, seq + 1);
-    tell_moved(s, held || (s->options.in_turns && s->head <= seq));
+    report_moved(s, held || (s->options.in_turns && s->head <= seq));
     while (!stream_ready(s, seq))
         pthread_cond_wait(&s->news, &s->lock);
     s->n_waiting.for_piece--;
@@ -633,7 +633,7 @@ static int64_t append(stream *s, const stream_piece *pieces, int64_t n)
         assert(STREAM_ROOM_BYTES(pieces[i].n_bytes) <= o->ring_bytes / 2);
         s->appended.piece[s->appended.n++ % o->most_appended] = pieces[i];
     }
-    tell_moved(s, n > 0);
+    report_moved(s, n > 0);
     return first;
 }
 
@@ -659,7 +659,7 @@ void stream_end_guesses(stream *s)
 {
     pthread_mutex_lock(&s->lock);
     s->guessed = INT64_MAX;
-    tell_moved(s, true);
+    report_moved(s, true);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -676,7 +676,7 @@ void stream_release(stream *s, int64_t seq)
     pthread_mutex_lock(&s->lock);
     assert(is(s, seq, ARRIVED));
     set(s, seq, GIVEN);
-    tell_moved(s, advance_tail(s));
+    report_moved(s, advance_tail(s));
     assert(valid(s));
     pthread_mutex_unlock(&s->lock);
 }
@@ -696,7 +696,7 @@ void stream_skip(stream *s, int64_t from, int64_t to)
         set(s, seq, dropped ? DROPPED : GIVEN);
         /* At the head there is something to do for the thread: pass it by. */
         bool moved = advance_tail(s);
-        tell_moved(s, moved || seq == s->head);
+        report_moved(s, moved || seq == s->head);
     }
     pthread_mutex_unlock(&s->lock);
 }
@@ -706,7 +706,7 @@ void stream_limit(stream *s, int64_t limit)
     pthread_mutex_lock(&s->lock);
     bool raised = limit > s->limit;
     s->limit = max_i64(limit, s->head);
-    tell_moved(s, raised);
+    report_moved(s, raised);
     assert(valid(s));
     pthread_mutex_unlock(&s->lock);
 }

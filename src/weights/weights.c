@@ -18,31 +18,31 @@ drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table 
                             drey_error *err)
 {
     *m = (weight){0};
-    TRY(matrix_describe(&m->form, &m->stays, t, kernels, err));
+    TRY(matrix_describe(&m->form, &m->residency, t, kernels, err));
     weight_set_read(m, READ_BYTES);
     return DREY_OK;
 }
 
 void weight_split(weight *m)
 {
-    if (!m->stays.in_pass || !matrix_split(&m->form, &m->stays))
+    if (!m->residency.in_pass || !matrix_split(&m->form, &m->residency))
         return; /* experts come to slots packed */
     m->reads.joined_piece_groups = m->reads.piece_groups;
     /* A run's planes are read one by one: of twice as many groups, reads stay large. */
-    m->reads.piece_groups = min_i32(2 * m->reads.piece_groups, m->stays.n_groups);
+    m->reads.piece_groups = min_i32(2 * m->reads.piece_groups, m->residency.n_groups);
 }
 
 void weight_join(weight *m)
 {
     if (m->form.planes)
         m->reads.piece_groups = m->reads.joined_piece_groups;
-    matrix_join(&m->form, &m->stays);
+    matrix_join(&m->form, &m->residency);
 }
 
 void weight_read_sidecar(weight *m, uint64_t offset)
 {
     m->reads.sidecar_offset = offset;
-    matrix_read_packed(&m->form, &m->stays, offset > 0);
+    matrix_read_packed(&m->form, &m->residency, offset > 0);
 }
 
 void weight_stay_whole(weight *m, int64_t n_rows)
@@ -53,25 +53,26 @@ void weight_stay_whole(weight *m, int64_t n_rows)
     m->reads.run_left = NULL;
     m->resident = true;
     m->form.n_rows = n_rows;
-    m->stays.n_groups = m->stays.n_pinned = (int32_t)((n_rows + GROUP_ROWS - 1) / GROUP_ROWS);
+    m->residency.n_groups = m->residency.n_pinned =
+        (int32_t)((n_rows + GROUP_ROWS - 1) / GROUP_ROWS);
 }
 
 void weight_cut(weight *m, int64_t n_rows)
 {
-    matrix_cut(&m->form, &m->stays, n_rows);
+    matrix_cut(&m->form, &m->residency, n_rows);
     weight_set_read(m, READ_BYTES);
 }
 
 void weight_set_read(weight *m, int64_t read_bytes)
 {
     int64_t groups = read_bytes / (m->form.row_bytes * GROUP_ROWS);
-    m->reads.piece_groups = (int32_t)min_i64(max_i64(groups, 1), m->stays.n_groups);
+    m->reads.piece_groups = (int32_t)min_i64(max_i64(groups, 1), m->residency.n_groups);
 }
 
 size_t weight_piece_bytes(const weight *m)
 {
     size_t raw = (size_t)(m->form.row_bytes * GROUP_ROWS);
-    return (size_t)m->reads.piece_groups * max_size(raw, m->stays.group_bytes);
+    return (size_t)m->reads.piece_groups * max_size(raw, m->residency.group_bytes);
 }
 
 static size_t largest_piece(const weight *matrix, int32_t n)
@@ -96,7 +97,7 @@ static void scratch_sizes(const weight *matrix, int32_t n, size_t *pack, size_t 
     *pack = 0;
     int64_t k = 0;
     for (int32_t i = 0; i < n; i++) {
-        *pack = max_size(*pack, matrix[i].stays.group_bytes);
+        *pack = max_size(*pack, matrix[i].residency.group_bytes);
         k = max_i64(k, matrix[i].form.k);
     }
     *dot = dot_scratch_bytes(k);
@@ -105,9 +106,9 @@ static void scratch_sizes(const weight *matrix, int32_t n, size_t *pack, size_t 
 /* Runs of a range's groups. What no pass multiplies is never streamed. */
 static int32_t range_runs(const weight *m, int range)
 {
-    if (!m->stays.in_pass && range != RANGE_PINNED)
+    if (!m->residency.in_pass && range != RANGE_PINNED)
         return 0;
-    return ceil_div_i32(range_end(&m->stays, range) - range_begin(&m->stays, range),
+    return ceil_div_i32(range_end(&m->residency, range) - range_begin(&m->residency, range),
                         m->reads.piece_groups);
 }
 
@@ -134,8 +135,9 @@ static int64_t most_pieces(const weight *matrix, int32_t n)
     int64_t pieces = 0;
     for (int32_t i = 0; i < n; i++) {
         const weight *m = &matrix[i];
-        int64_t runs = m->stays.in_pass ? ceil_div_i32(m->stays.n_groups, m->reads.piece_groups)
-                                        : count_runs(m);
+        int64_t runs = m->residency.in_pass
+                           ? ceil_div_i32(m->residency.n_groups, m->reads.piece_groups)
+                           : count_runs(m);
         pieces += m->form.planes ? N_PLANES * (runs + N_PLANES) : runs + 1;
     }
     return pieces;
@@ -180,10 +182,10 @@ size_t weights_experts_bytes(const expert_layer *layer, int32_t n_layers, int32_
 stream_piece weight_piece(const weights *w, const weight *m, int32_t from, int32_t to)
 {
     if (m->reads.sidecar_offset)
-        return (stream_piece){.part = gguf_n_parts(w->file),
-                              .offset =
-                                  m->reads.sidecar_offset + (uint64_t)from * m->stays.group_bytes,
-                              .n_bytes = (uint32_t)((size_t)(to - from) * m->stays.group_bytes)};
+        return (stream_piece){
+            .part = gguf_n_shards(w->file),
+            .offset = m->reads.sidecar_offset + (uint64_t)from * m->residency.group_bytes,
+            .n_bytes = (uint32_t)((size_t)(to - from) * m->residency.group_bytes)};
     int64_t first_row = (int64_t)from * GROUP_ROWS, end_row = (int64_t)to * GROUP_ROWS;
     end_row = end_row < m->form.n_rows ? end_row : m->form.n_rows;
     return (stream_piece){.part = m->form.tensor->part,
@@ -198,20 +200,21 @@ static stream_piece piece_of_plane(const weight *m, int32_t sidecar_part, int pl
 {
     uint64_t at = m->reads.sidecar_offset;
     for (int i = 0; i < plane; i++)
-        at += (uint64_t)m->stays.n_groups * m->stays.plane_bytes[i];
+        at += (uint64_t)m->residency.n_groups * m->residency.plane_bytes[i];
     return (stream_piece){.part = sidecar_part,
-                          .offset = at + (uint64_t)from * m->stays.plane_bytes[plane],
-                          .n_bytes = (uint32_t)((size_t)(to - from) * m->stays.plane_bytes[plane])};
+                          .offset = at + (uint64_t)from * m->residency.plane_bytes[plane],
+                          .n_bytes =
+                              (uint32_t)((size_t)(to - from) * m->residency.plane_bytes[plane])};
 }
 
 static void list_range(const weights *w, const weight *m, int range, bool first_pass,
                        stream_piece **out)
 {
-    int32_t sidecar_part = gguf_n_parts(w->file), to = range_end(&m->stays, range);
-    int32_t n_pieces = range_pieces(&m->stays, range, first_pass);
-    if (!m->stays.in_pass && range != RANGE_PINNED)
+    int32_t sidecar_part = gguf_n_shards(w->file), to = range_end(&m->residency, range);
+    int32_t n_pieces = range_pieces(&m->residency, range, first_pass);
+    if (!m->residency.in_pass && range != RANGE_PINNED)
         return;
-    for (int32_t g = range_begin(&m->stays, range); g < to; g += m->reads.piece_groups)
+    for (int32_t g = range_begin(&m->residency, range); g < to; g += m->reads.piece_groups)
         for (int32_t i = 0; i < n_pieces; i++) {
             int32_t end = min_i32(g + m->reads.piece_groups, to);
             *(*out)++ = m->form.planes
@@ -226,9 +229,9 @@ static void count_pieces(weight *m)
     for (int r = 0; r < WEIGHT_RANGES; r++) {
         int32_t runs = range_runs(m, r);
         m->reads.n_first_all =
-            runs * range_pieces(&m->stays, r, true); /* in the end the last range's */
+            runs * range_pieces(&m->residency, r, true); /* in the end the last range's */
         m->reads.n_first += m->reads.n_first_all;
-        m->reads.n_cycle += runs * range_pieces(&m->stays, r, false);
+        m->reads.n_cycle += runs * range_pieces(&m->residency, r, false);
     }
 }
 
@@ -238,7 +241,8 @@ static void lay_out(weights *w, arena *a)
     int64_t n_first = 0, n_cycle = 0;
     for (int32_t i = 0; i < w->n_matrices; i++) {
         weight *m = &w->matrix[i];
-        assert(m->stays.in_pass || m->stays.n_pinned == 0 || residency_is_whole(&m->stays));
+        assert(m->residency.in_pass || m->residency.n_pinned == 0 ||
+               residency_is_whole(&m->residency));
         assert(!m->form.planes || m->reads.sidecar_offset);
         count_pieces(m);
         m->reads.first_seq = n_first;
@@ -246,10 +250,10 @@ static void lay_out(weights *w, arena *a)
         n_first += m->reads.n_first;
         n_cycle += m->reads.n_cycle;
         m->reads.run_left = arena_take(a, (size_t)count_runs(m) * sizeof *m->reads.run_left);
-        m->packed = arena_take(a, residency_pinned_bytes(&m->stays));
+        m->packed = arena_take(a, residency_pinned_bytes(&m->residency));
         for (int p = 0; p < N_PLANES; p++)
-            m->plane[p] = residency_plane_bytes(&m->stays, p)
-                              ? arena_take(a, residency_plane_bytes(&m->stays, p))
+            m->plane[p] = residency_plane_bytes(&m->residency, p)
+                              ? arena_take(a, residency_plane_bytes(&m->residency, p))
                               : NULL;
     }
     stream_piece *first = arena_take(a, (size_t)n_first * sizeof *first);
@@ -268,7 +272,7 @@ static void lay_out(weights *w, arena *a)
 
 static drey_status check_parts(const weights *w, drey_error *err)
 {
-    for (int32_t i = 0; i < gguf_n_parts(w->file); i++)
+    for (int32_t i = 0; i < gguf_n_shards(w->file); i++)
         TRY(file_check(&w->parts[i], w->reading.paths[i], &w->reading.stamps[i], err));
     return DREY_OK;
 }
@@ -276,7 +280,7 @@ static drey_status check_parts(const weights *w, drey_error *err)
 /* The parts have to be those whose headers were read. */
 static drey_status open_files(weights *w, drey_error *err)
 {
-    for (int32_t i = 0; i < gguf_n_parts(w->file); i++)
+    for (int32_t i = 0; i < gguf_n_shards(w->file); i++)
         TRY(file_open(&w->parts[i], w->reading.paths[i], w->reading.io != DREY_IO_BUFFERED, err));
     return check_parts(w, err);
 }
@@ -284,7 +288,7 @@ static drey_status open_files(weights *w, drey_error *err)
 static void take_scratch(weights *w, arena *a)
 {
     size_t pack, dot;
-    for (w->first_in_pass = w->matrix; !w->first_in_pass->stays.in_pass;)
+    for (w->first_in_pass = w->matrix; !w->first_in_pass->residency.in_pass;)
         w->first_in_pass++; /* there is a head */
     scratch_sizes(w->matrix, w->n_matrices, &pack, &dot);
     w->job = product_job_make(w, a);
@@ -324,7 +328,7 @@ size_t weights_view_bytes(const weight *matrix, int32_t n, int32_t n_threads, co
 drey_status weights_open(weights *w, const weights_options *options, arena *a, drey_error *err)
 {
     const cpu_tuning *tuning = options->tuning ? options->tuning : cpu_tuning_default();
-    int32_t n_parts = gguf_n_parts(options->file);
+    int32_t n_parts = gguf_n_shards(options->file);
     const char **paths = arena_take(a, ((size_t)n_parts + 1) * sizeof *paths);
     file_stamp *stamps = arena_take(a, ((size_t)n_parts + 1) * sizeof *stamps);
     *w = (weights){.pass = {.hold = -1, .limit = INT64_MAX},
@@ -350,7 +354,7 @@ drey_status weights_open(weights *w, const weights_options *options, arena *a, d
     w->parts = arena_take(a, (size_t)n_parts * sizeof *w->parts);
     for (int32_t i = 0; i < n_parts; i++) {
         w->parts[i].fd = -1;
-        paths[i] = gguf_part_path(w->file, i);
+        paths[i] = gguf_shard_path(w->file, i);
         stamps[i] = *gguf_part_stamp(w->file, i);
     }
     if (options->sidecar) {
@@ -379,7 +383,7 @@ drey_status weights_open(weights *w, const weights_options *options, arena *a, d
 void weights_close(weights *w)
 {
     stream_close(&w->stream);
-    for (int32_t i = 0; w->parts && i < gguf_n_parts(w->file); i++)
+    for (int32_t i = 0; w->parts && i < gguf_n_shards(w->file); i++)
         file_close(&w->parts[i]);
     *w = (weights){0};
 }
@@ -562,7 +566,7 @@ void weights_pass_leave(weights *w)
 static drey_status check_files(const weights *w, drey_error *err)
 {
     if (w->loaded && w->reading.n_cycle == 0 && !w->table && !w->experts &&
-        (!w->embedding || residency_is_whole(&w->embedding->stays)))
+        (!w->embedding || residency_is_whole(&w->embedding->residency)))
         return DREY_OK;
     return stream_check_files(w->stream, err);
 }
@@ -589,8 +593,8 @@ static drey_status attach_devices(weights *w, drey_error *err)
         all[i] = (device_matrix){.type = m->form.tensor->type,
                                  .act = m->form.kernel->act,
                                  .k = m->form.k,
-                                 .group_bytes = m->stays.group_bytes,
-                                 .n_groups = m->stays.in_pass ? m->stays.n_pinned : 0,
+                                 .group_bytes = m->residency.group_bytes,
+                                 .n_groups = m->residency.in_pass ? m->residency.n_pinned : 0,
                                  .packed = m->packed};
     }
     units_attach(w->units, all, all + n, w->n_matrices, w->most_rows);
@@ -617,14 +621,15 @@ static bool matrices_are_valid(const weights *w)
     int64_t n_first = 0, n_cycle = 0;
     for (int32_t i = 0; i < w->n_matrices; i++) {
         const weight *m = &w->matrix[i];
-        if (m->stays.n_pinned < 0 || m->stays.n_pinned > m->stays.n_groups ||
+        if (m->residency.n_pinned < 0 || m->residency.n_pinned > m->residency.n_groups ||
             m->reads.first_seq != n_first || m->reads.cycle_seq != n_cycle)
             return false;
         for (int r = 0; r < WEIGHT_RANGES; r++)
-            if (range_end(&m->stays, r) < range_begin(&m->stays, r) ||
-                range_end(&m->stays, r) > m->stays.n_groups)
+            if (range_end(&m->residency, r) < range_begin(&m->residency, r) ||
+                range_end(&m->residency, r) > m->residency.n_groups)
                 return false;
-        if (!m->stays.in_pass && m->stays.n_pinned > 0 && !residency_is_whole(&m->stays))
+        if (!m->residency.in_pass && m->residency.n_pinned > 0 &&
+            !residency_is_whole(&m->residency))
             return false;
         n_first += m->reads.n_first;
         n_cycle += m->reads.n_cycle;
@@ -644,7 +649,7 @@ bool weights_is_valid(const weights *w)
 
 static const uint8_t *pinned_group(const weight *m, int64_t row)
 {
-    return m->packed + (size_t)(row / GROUP_ROWS) * m->stays.group_bytes;
+    return m->packed + (size_t)(row / GROUP_ROWS) * m->residency.group_bytes;
 }
 
 drey_status weights_read_row(weights *w, const weight *m, int64_t row, void *raw, int32_t thread,
@@ -660,7 +665,7 @@ drey_status weights_read_row(weights *w, const weight *m, int64_t row, void *raw
 /* Returns whether the row is in memory. */
 static bool row_in_memory(const weights *w, const weight *m, int64_t row, float *out)
 {
-    if (!weights_loaded(w) || row / GROUP_ROWS >= m->stays.n_pinned) {
+    if (!weights_loaded(w) || row / GROUP_ROWS >= m->residency.n_pinned) {
         int32_t place = w->table && w->table->source == m ? row_table_find(w->table, row) : -1;
         if (place < 0)
             return false;
@@ -674,9 +679,9 @@ static bool row_in_memory(const weights *w, const weight *m, int64_t row, float 
 plane_blocks weight_blocks(const weight *m, int32_t group)
 {
     plane_blocks blocks = {.means = m->form.means};
-    for (int i = 0; i < N_PLANES - 1 && group < m->stays.n_planes[i]; i++)
+    for (int i = 0; i < N_PLANES - 1 && group < m->residency.n_planes[i]; i++)
         blocks.plane[i] =
-            m->plane[i] + (size_t)(group - m->stays.n_pinned) * m->stays.plane_bytes[i];
+            m->plane[i] + (size_t)(group - m->residency.n_pinned) * m->residency.plane_bytes[i];
     return blocks;
 }
 
@@ -685,7 +690,8 @@ drey_status weights_row_of(weights *w, const weight *m, int64_t row, float *out,
 {
     if (row_in_memory(w, m, row, out))
         return DREY_OK;
-    if (w->view_of && m->form.planes && row / GROUP_ROWS < range_end(&m->stays, RANGE_ALL - 1)) {
+    if (w->view_of && m->form.planes &&
+        row / GROUP_ROWS < range_end(&m->residency, RANGE_ALL - 1)) {
         plane_blocks blocks = weight_blocks(m, (int32_t)(row / GROUP_ROWS));
         m->form.kernels->plane_join(w->scratch.pack[thread], m->form.planes, &blocks,
                                     matrix_blocks(&m->form, 1));
@@ -711,7 +717,7 @@ void weights_dot_rows(weights *w, const weight *m, const int64_t *rows, int32_t 
     const uint8_t *group = NULL;
     assert(weights_loaded(w));
     for (int32_t i = 0; i < n_rows; i++) {
-        assert(rows[i] >= 0 && rows[i] < (int64_t)m->stays.n_pinned * GROUP_ROWS);
+        assert(rows[i] >= 0 && rows[i] < (int64_t)m->residency.n_pinned * GROUP_ROWS);
         const uint8_t *next = pinned_group(m, rows[i]);
         if (next != group)
             matmul_dot(m->form.kernel, y, GROUP_ROWS, next, 1, act, 1, m->form.k,

@@ -71,7 +71,7 @@ typedef struct weight_reads {
 
 typedef struct weight {
     matrix_form form;
-    residency stays;
+    residency residency;
     weight_reads reads;
     bool resident;            /* in no order of reads: a table's (row_table.h), an expert's */
     uint8_t *packed;          /* [n_pinned][group_bytes]; filled by the first pass, */
@@ -104,7 +104,7 @@ struct weights {
     /* matrix whose rows are looked up: one of matrix; NULL: none are */
     weight *embedding;
     const gguf *file;
-    file *parts;            /* for look-ups; [gguf_n_parts] */
+    file *parts;            /* for look-ups; [gguf_n_shards] */
     stream_options reading; /* paths: of the parts, then of the sidecar if there is one; stamps:
                                what the files were when they were looked at */
     stream *stream;         /* NULL until the first pass */

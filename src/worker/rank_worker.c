@@ -156,7 +156,7 @@ static drey_status run_rows(worker *w, pass_group *groups, int32_t n, drey_error
 {
     model_pass p;
     TRY(pass_begin(&p, probe_target(w->session[0]), groups, n, err));
-    for (pass_state state = PASS_GOES_ON; state != PASS_DONE;) {
+    for (pass_state state = PASS_CONTINUES; state != PASS_DONE;) {
         TRY(pass_step(&p, 0, &state, err));
         ranks_beat(w->ranks, false);
         if (state == PASS_STARVED)

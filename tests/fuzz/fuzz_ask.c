@@ -29,7 +29,7 @@ static int32_t n_vocab;
 
 static void open_model(void)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     drey_model_info info;
     toy.n_layers = 1;
     toy_write(temp_path("ask.gguf"), &toy);

@@ -14,10 +14,10 @@ enum { MOST_TEXT = 1 << 20, MOST_OBJECTS = 4 << 20, MOST_STEPS = 300 * 1000 };
 /* A byte that is in a text without a mark only if the template itself writes it. */
 static const char SAID = '\x01';
 
-static value given_messages(room *r, const char *text, size_t n)
+static value given_messages(heap *r, const char *text, size_t n)
 {
     value messages = value_from_json(r, text, n, true, "the messages");
-    if (room_ok(r) && messages.kind == VALUE_LIST)
+    if (heap_ok(r) && messages.kind == VALUE_LIST)
         return messages;
     r->status = DREY_OK;
     messages = list_new(r, 1, STYLE_LIST);
@@ -32,7 +32,7 @@ static value given_messages(room *r, const char *text, size_t n)
     return messages;
 }
 
-static void check_output(const room *r, const capture *c, bool may_write)
+static void check_output(const heap *r, const capture *c, bool may_write)
 {
     size_t n = 0;
     for (const piece *p = c->first; p; p = p->next) {
@@ -51,9 +51,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     size_t n_rest = zero ? n_bytes - n_template - 1 : 0;
     char *chat_template = fuzz_copy(bytes, n_template);
     char *rest = fuzz_copy(bytes + n_bytes - n_rest, n_rest);
-    room r;
+    heap r;
     drey_error err = {0};
-    FUZZ_CHECK(room_init(&r, MOST_TEXT, MOST_OBJECTS, MOST_STEPS, &err) == DREY_OK);
+    FUZZ_CHECK(heap_init(&r, MOST_TEXT, MOST_OBJECTS, MOST_STEPS, &err) == DREY_OK);
     r.where = "the template";
     capture c = {.end = &c.first};
     jinja j = {.r = &r, .out = &c};
@@ -62,16 +62,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     map_set(&r, variables, string_of("add_generation_prompt"), value_bool(true));
     map_set(&r, variables, string_of("eos_token"), string_of("</s>"));
     const node *body = jinja_parse(&r, chat_template, n_template);
-    if (room_ok(&r))
+    if (heap_ok(&r))
         jinja_run(&j, body, variables);
-    if (room_ok(&r))
+    if (heap_ok(&r))
         check_output(&r, &c,
                      memchr(chat_template, SAID, n_template) ||
                          memchr(chat_template, '\\', n_template));
     else
         FUZZ_CHECK(strlen(err.message) > 10 && err.code == r.status);
     FUZZ_CHECK(r.n_text <= MOST_TEXT && r.n_objects <= MOST_OBJECTS);
-    room_free(&r);
+    heap_free(&r);
     free(rest);
     free(chat_template);
     return 0;

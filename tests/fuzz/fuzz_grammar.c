@@ -24,7 +24,7 @@ typedef struct work {
 static int walk(states *s, uint32_t seed, uint8_t *out)
 {
     int32_t at[2] = {0};
-    s->held[0] = (held_places){at, 2};
+    s->held[0] = (held_states){at, 2};
     at[0] = states_first(s);
     for (int i = 0; i < MOST_STEPS; i++) {
         int byte = -1;
@@ -47,7 +47,7 @@ static int walk(states *s, uint32_t seed, uint8_t *out)
 static void take_again(states *s, const uint8_t *text, int n)
 {
     int32_t at = 0;
-    s->held[0] = (held_places){&at, 1};
+    s->held[0] = (held_states){&at, 1};
     at = states_first(s);
     s->most = s->n + 2 > s->most ? s->most : s->n + 2; /* states are forgotten soon */
     for (int i = 0; i < n; i++) {

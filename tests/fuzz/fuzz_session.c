@@ -47,7 +47,7 @@ static void open_all(void)
     toy_options toy;
     temp_dir();
     atexit(close_all);
-    toy = toy_usual();
+    toy = toy_default();
     toy.n_layers = 1;
     toy.n_embd = 32;
     toy.n_heads = toy.n_heads_kv = 1;

@@ -33,7 +33,7 @@ static void save_toy(const char *name, const char *architecture, const char *pre
 {
     gguf_writer w = {0};
     gguf *g;
-    toy_options o = toy_usual();
+    toy_options o = toy_default();
     o.architecture = architecture;
     o.pre = pre;
     o.n_layers = 1;

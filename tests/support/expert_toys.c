@@ -94,7 +94,7 @@ static const struct {
 
 const char *expert_toy(int i, toy_options *o)
 {
-    *o = toy_usual();
+    *o = toy_default();
     o->architecture = toys[i].architecture;
     o->keys = toys[i].keys;
     o->seed = toys[i].seed;

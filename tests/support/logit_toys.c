@@ -118,7 +118,7 @@ const char *arch_toy(int i, toy_options *o)
         {"toy-bart", "bart", forced, 0, 0, 3, 127},    /* tied, with a second token that is given */
         {"toy-bart-deeper", "bart", scaled, 0, 0, 2, 128}, /* embeddings are scaled */
     };
-    *o = toy_usual();
+    *o = toy_default();
     o->seed = (uint64_t)toys[i].seed;
     o->type = toys[i].seed % 2 ? TYPE_F32 : TYPE_F16;
     o->architecture = toys[i].architecture;
@@ -143,7 +143,7 @@ const char *logit_toy(int i, toy_options *o)
         return expert_toy(i - first_expert, o);
     if (i >= first_arch)
         return arch_toy(i - first_arch, o);
-    *o = toy_usual();
+    *o = toy_default();
     o->seed = 100 + (uint64_t)i;
     switch (i) {
     case 0:

@@ -28,7 +28,7 @@ typedef struct model_plan {
     int64_t n_vocab;
 } model_plan;
 
-toy_options toy_usual(void)
+toy_options toy_default(void)
 {
     return (toy_options){
         .architecture = "llama",
@@ -50,7 +50,7 @@ toy_options toy_usual(void)
 
 toy_options toy_asked(void)
 {
-    toy_options o = toy_usual();
+    toy_options o = toy_default();
     if (getenv("DREY_TEST_EXPERTS"))
         o.experts = (toy_experts){.n = 8, .n_used = 2, .n_ff = 64};
     if (getenv("DREY_TEST_STATES")) {

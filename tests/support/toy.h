@@ -77,7 +77,7 @@ typedef struct toy_options {
 
 /* llama, 3 layers of width 64 with 4 heads (2 for keys), n_ff 128, Q8_0, an output matrix,
  * vocabulary "qwen2", ChatML, one part. */
-toy_options toy_usual(void);
+toy_options toy_default(void);
 /* The same; a mixture of experts where the environment has DREY_TEST_EXPERTS, with running states
  * (sum_block.h) where it has DREY_TEST_STATES. */
 toy_options toy_asked(void);

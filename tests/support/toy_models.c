@@ -15,7 +15,7 @@ void toys_open_pair(const toy_options *toy)
 int toys_open(void **state)
 {
     (void)state;
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toys_open_pair(&toy);
     return 0;
 }

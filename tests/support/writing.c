@@ -33,8 +33,8 @@ drey_generate_options writing_into(writing *out, int32_t n)
     return g;
 }
 
-void writing_go_on(writing *out, drey_session *s, const int32_t *ids, size_t n, int32_t n_predict,
-                   const drey_sampling *sampling)
+void writing_continue(writing *out, drey_session *s, const int32_t *ids, size_t n,
+                      int32_t n_predict, const drey_sampling *sampling)
 {
     drey_generate_options g = writing_into(out, n_predict);
     if (sampling)

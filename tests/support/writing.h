@@ -29,8 +29,8 @@ bool writing_keep_id(void *user, int32_t id);
 drey_generate_options writing_into(writing *out, int32_t n);
 /* Writes on in a session from ids[0..n) into *out, which may hold a beginning. It has to succeed.
  * sampling may be NULL: greedy. */
-void writing_go_on(writing *out, drey_session *s, const int32_t *ids, size_t n, int32_t n_predict,
-                   const drey_sampling *sampling);
+void writing_continue(writing *out, drey_session *s, const int32_t *ids, size_t n,
+                      int32_t n_predict, const drey_sampling *sampling);
 /* Fails the test where tokens differ, */
 void must_be_same_ids(const writing *want, const writing *got, const char *what);
 /* or tokens or bytes. */

@@ -171,7 +171,7 @@ static bool has_encoder(int model)
     return model >= FIRST_ENCODER && model < FIRST_MIXTURE;
 }
 
-void matrix_case_settle(matrix_case *c)
+void matrix_case_resolve(matrix_case *c)
 {
     int32_t *at = c->at;
     drey_drafter who = drafters[at[AXIS_DRAFTER]];
@@ -305,7 +305,7 @@ static void open_model(int i, const toy_options *toy)
 
 void matrix_open(void)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     rng r = rng_from(4);
     temp_dir();
     toy.n_embd = toy.n_ff = 256;

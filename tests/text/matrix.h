@@ -114,6 +114,6 @@ void matrix_case_random(matrix_case *c, rng *r);
 /* Gives up values that do not go together with those of axes that come before in this rule: nobody
  * drafts without a policy, some drafters have no exits, a boundary wants units; and what would take
  * long. */
-void matrix_case_settle(matrix_case *c);
+void matrix_case_resolve(matrix_case *c);
 /* Writes the case's texts, fails the test where one differs, and adds what happened. */
 void matrix_case_run(const matrix_case *c, matrix_totals *total);

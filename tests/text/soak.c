@@ -219,7 +219,7 @@ static void play_round(soak *s)
 
 static void begin(soak *s, uint64_t seed)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     temp_dir();
     s->random = rng_from(seed);
     toy.n_embd = 256;

@@ -244,7 +244,7 @@ TEST(test_nobody_wants_the_head)
                                      .n = 1,
                                      .head = i == 0 ? HEAD_ALL : HEAD_NONE};
         MUST(pass_begin, &pass, &p.at.session[0]->target, groups, 2);
-        for (pass_state at = PASS_GOES_ON; at != PASS_DONE;) {
+        for (pass_state at = PASS_CONTINUES; at != PASS_DONE;) {
             MUST(pass_step, &pass, 0, &at);
             if (at == PASS_STARVED)
                 pass_wait(&pass);

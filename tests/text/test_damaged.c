@@ -30,7 +30,7 @@ static drey_engine_options plain(const drey_model *target)
 static const char *make(const char *name, uint32_t type, bool biases)
 {
     const char *path = temp_path(name);
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.type = type;
     toy.biases = biases;
     toy.n_layers = 2;
@@ -95,7 +95,7 @@ TEST(matrices_of_experts)
                                           "blk.0.ffn_up_exps.weight", "blk.1.ffn_down_exps.weight"};
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
         const char *path = temp_path("experts.gguf");
-        toy_options toy = toy_usual();
+        toy_options toy = toy_default();
         toy.n_layers = 2;
         toy.experts = (toy_experts){.n = 4, .n_used = 4, .n_ff = 64};
         toy_write(path, &toy);

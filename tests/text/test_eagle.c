@@ -139,7 +139,7 @@ enum { N_PROMPT = sizeof prompt / sizeof *prompt };
 /* A target that says nearly what its last token alone suggests. */
 static toy_options simple_toy(void)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.layer_gain = 0.0005f;
     toy.n_embd = 256;
     return toy;
@@ -198,12 +198,12 @@ TEST(cut_texts_continue)
     drey_session *s = open_alone(&o, NULL);
     int32_t other[N_PROMPT + 6];
     memcpy(other, prompt, sizeof prompt);
-    writing_go_on(&got, s, prompt, N_PROMPT, 20, NULL);
+    writing_continue(&got, s, prompt, N_PROMPT, 20, NULL);
     for (int32_t i = 0; i < 6; i++)
         other[N_PROMPT + i] = i < 3 ? got.ids[i] : 80 + i;
     got = (writing){.n_ids = 0};
     MUST(drey_session_sync, s, other, N_PROMPT + 6, NULL);
-    writing_go_on(&got, s, NULL, 0, 30, NULL);
+    writing_continue(&got, s, NULL, 0, 30, NULL);
     eagle_drafter *d = (eagle_drafter *)s->drafter;
     assert_int_equal(d->first, 1); /* nothing was forgotten but what was cut */
     assert_true(got.stats.accepted > 15);
@@ -236,7 +236,7 @@ static void refuse_file(const eagle_file *e, drey_status status, const char *wor
 
 TEST(refused)
 {
-    toy_options toy = toy_usual(), other = toy_usual();
+    toy_options toy = toy_default(), other = toy_default();
     drey_model *target = make_target(&toy);
     eagle_file usual, e;
     eagle_file_init(&usual, &toy, target->file, &target->shape);

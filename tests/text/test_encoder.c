@@ -60,7 +60,7 @@ static size_t n_given(void)
 static void write_for(drey_session *s, int32_t from, int32_t n, writing *t)
 {
     *t = (writing){.n_ids = 0};
-    writing_go_on(t, s, input + from, (size_t)n, N_TEXT, NULL);
+    writing_continue(t, s, input + from, (size_t)n, N_TEXT, NULL);
     assert_int_equal(t->n_ids, N_TEXT);
 }
 
@@ -104,8 +104,8 @@ TEST_OF_EACH(inputs_are_kept)
     assert_true(n_kept == 0 && s->input.unread);
     MUST(drey_session_sync, s, input, N_INPUT, &n_kept);
     parts = (writing){.n_ids = 0};
-    writing_go_on(&parts, s, NULL, 0, 10, NULL);
-    writing_go_on(&parts, s, NULL, 0, N_TEXT - 10, NULL);
+    writing_continue(&parts, s, NULL, 0, 10, NULL);
+    writing_continue(&parts, s, NULL, 0, N_TEXT - 10, NULL);
     must_be_same(&whole, &parts, "in two parts");
     drey_session_reset(s);
     REFUSED(DREY_ERR_USAGE, "prompt is empty", drey_session_generate, s, NULL, 0,
@@ -124,7 +124,7 @@ TEST_OF_EACH(saved_sessions_continue)
         write_for(s, 0, N_INPUT, &first);
         MUST(drey_session_save, s, temp_path("saved"), NULL, 0);
         second = (writing){.n_ids = 0};
-        writing_go_on(&second, s, NULL, 0, N_TEXT, NULL);
+        writing_continue(&second, s, NULL, 0, N_TEXT, NULL);
         close_alone(&s);
         o.drafter = i ? DREY_DRAFTER_MODEL : DREY_DRAFTER_NONE;
         o.draft = i ? draft : NULL;
@@ -133,7 +133,7 @@ TEST_OF_EACH(saved_sessions_continue)
         MUST(drey_session_load, s, temp_path("saved"), &saved);
         assert_int_equal(saved.n_tokens, n_given() + N_TEXT);
         again = (writing){.n_ids = 0};
-        writing_go_on(&again, s, NULL, 0, N_TEXT, NULL);
+        writing_continue(&again, s, NULL, 0, N_TEXT, NULL);
         must_be_same_ids(&second, &again, "loaded");
         close_alone(&s);
     }
@@ -241,7 +241,7 @@ TEST_OF_EACH(bad_inputs)
     MUST(drey_session_generate, s, input, N_CONTEXT, &g, NULL);
     MUST(drey_session_score, s, input, 3, logprob);
     close_alone(&s);
-    toy_options plain = toy_usual();
+    toy_options plain = toy_default();
     plain.pre = target->shape.encoder.n_buckets ? "t5" : "gpt-2"; /* the same tokens */
     other = toy_open("plain.gguf", &plain);
     o.drafter = DREY_DRAFTER_MODEL;

@@ -17,7 +17,7 @@ static void refused(const drey_engine_options *o, drey_status status, const char
 
 TEST(refuses_rope_factors_of_another_shape)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.rope_freqs = true;
     toy.rope_freqs_rows = 4096; /* the first row alone would be right */
     drey_model *m = toy_open("factors.gguf", &toy);
@@ -29,7 +29,7 @@ TEST(refuses_rope_factors_of_another_shape)
 TEST(refuses_q8_caches_of_narrow_heads)
 {
     toy_options toy;
-    toy = toy_usual(); /* heads of 16 */
+    toy = toy_default(); /* heads of 16 */
     drey_model *m = toy_open("narrow.gguf", &toy);
     drey_engine_options o = engine_of(m);
     o.kv = DREY_KV_Q8_0;
@@ -41,7 +41,7 @@ TEST(refuses_q8_caches_of_narrow_heads)
 
 TEST(plans_say_what_q8_caches_save)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.n_embd = 256; /* heads of 64 */
     drey_model *m = toy_open("wide.gguf", &toy);
     drey_engine_options o = engine_of(m);
@@ -58,7 +58,7 @@ TEST(plans_say_what_q8_caches_save)
 
 TEST(refuses_contexts_beyond_counting)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     drey_model *m = toy_open("context.gguf", &toy);
     drey_engine_options o = engine_of(m);
     const int32_t bad[] = {INT32_MIN, -1, 0, (1 << 30) + 1, INT32_MAX};
@@ -75,7 +75,7 @@ TEST(refuses_contexts_beyond_counting)
 /* Padding that the target has and the draft lacks: in the prompt, and in what the target writes. */
 TEST(tokens_that_only_the_target_has)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     drey_model *small = toy_open("small.gguf", &toy);
     toy.n_padded = 700; /* likely to be chosen now and then */
     drey_model *large = toy_open("large.gguf", &toy);
@@ -110,7 +110,7 @@ static void write_text(drey_session *s, const int32_t *ids, size_t n)
  * its reads are under way; the text after it is the same, in this session and in the next. */
 TEST(passes_given_up_leave_no_trace)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.n_embd = 256;
     toy.n_ff = 4096;
     toy.n_layers = 5;
@@ -148,7 +148,7 @@ TEST(passes_given_up_leave_no_trace)
 /* No new tokens: the text continues where it stopped. All places of the context may be used. */
 TEST(continues_without_new_tokens)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     drey_model *m = toy_open("on.gguf", &toy);
     drey_engine_options o = engine_of(m);
     o.drafter = DREY_DRAFTER_LOOKUP;
@@ -175,7 +175,7 @@ TEST(continues_without_new_tokens)
 TEST(a_prediction_is_copied_from)
 {
     enum { N = 120, N_LONG = 400 };
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     drey_model *m = toy_open("predicted.gguf", &toy);
     const int32_t prompt[] = {65, 66, 67};
     static int32_t many[N_LONG];
@@ -201,7 +201,7 @@ TEST(a_prediction_is_copied_from)
                 MUST(drey_session_predict, s, plain.ids, (size_t)plain.n_ids);
             if (kind == 2)
                 MUST(drey_session_predict, s, many, N_LONG);
-            writing_go_on(w, s, prompt, 3, N, NULL);
+            writing_continue(w, s, prompt, 3, N, NULL);
             if (kind)
                 must_be_same_ids(&plain, &predicted, "a prediction");
             if (kind == 1 && !with_model)

@@ -48,7 +48,7 @@ enum { N_ORACLES = sizeof oracles / sizeof *oracles };
 
 static int open_models(void **state)
 {
-    toy_options t = toy_usual();
+    toy_options t = toy_default();
     temp_dir();
     t.architecture = "qwen2";
     t.n_layers = N_LAYERS;
@@ -260,7 +260,7 @@ static drey_session *open_that_read(const drey_engine_options *o)
 {
     writing first = {.n_ids = 0};
     drey_session *s = open_alone(o, NULL);
-    writing_go_on(&first, s, prompt, N_PROMPT, 1, NULL);
+    writing_continue(&first, s, prompt, N_PROMPT, 1, NULL);
     drey_session_reset(s);
     return s;
 }
@@ -325,11 +325,11 @@ static void look_at_layers(drey_session *s, const int32_t *ids, int32_t n, layer
         pass_row row = {.token = ids[i], .parent = -1};
         pass_group group = {.cache = &s->target_cache, .rows = &row, .n = 1, .head = HEAD_ALL};
         model_pass p;
-        pass_state state = PASS_GOES_ON;
+        pass_state state = PASS_CONTINUES;
         MUST(pass_begin, &p, &s->target, &group, 1);
         while (state != PASS_DONE) {
             MUST(pass_step, &p, 0, &state);
-            if (state == PASS_GOES_ON && pass_at_layer(&p) && pass_layers_done(&p) > 0)
+            if (state == PASS_CONTINUES && pass_at_layer(&p) && pass_layers_done(&p) > 0)
                 take_layer(s, &out[i], pass_layers_done(&p), pass_look_head(&p, &only, 1),
                            ids[i + 1]);
         }

@@ -80,7 +80,7 @@ static bool draw(matrix_case *best, matrix_axis first, int32_t a, matrix_axis se
         matrix_case_random(&c, r);
         c.at[first] = a;
         c.at[second] = b;
-        matrix_case_settle(&c);
+        matrix_case_resolve(&c);
         if (c.at[first] != a || c.at[second] != b)
             continue;
         int32_t n = n_new(&c);
@@ -177,7 +177,7 @@ TEST(one_text)
     for (int i = 0; i < (every == 1 ? 40 : 10); i++) {
         matrix_case c;
         matrix_case_random(&c, &r);
-        matrix_case_settle(&c);
+        matrix_case_resolve(&c);
         matrix_case_run(&c, &total);
     }
     what_it_is_about_happened(&total, every);

@@ -16,7 +16,7 @@ enum { N_PROMPT = sizeof prompt / sizeof *prompt };
 
 static drey_model *make(const char *name, uint32_t type, bool tied)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.type = type;
     toy.tied = tied;
     toy.n_embd = toy.n_ff = 256;
@@ -73,7 +73,7 @@ static void read_rows(const gguf *g, const char *name, float *out, size_t n)
     const gguf_tensor *t = gguf_find_tensor(g, name);
     file f;
     assert_int_equal(t->type, TYPE_F32);
-    const char *path = gguf_part_path(g, 0);
+    const char *path = gguf_shard_path(g, 0);
     MUST(file_open, &f, path, false);
     MUST(file_read, &f, path, t->offset, n * sizeof *out, out, NULL, 0);
     file_close(&f);
@@ -148,7 +148,7 @@ TEST(by_hand)
         engine_place p = loaded(&o, 1 - i);
         drey_engine *e = p.engine;
         const weight *head = e->target.layout.head;
-        assert_int_equal(head->stays.n_pinned == head->stays.n_groups, i == 0);
+        assert_int_equal(head->residency.n_pinned == head->residency.n_groups, i == 0);
         assert_int_equal(e->config.policy_id, DREY_POLICY_OPTIMAL); /* which nobody asked for */
         e->cost.draft_s = 1; /* a turn's second step takes as long as its first */
         assert_true(cost_step(&e->cost, 1) > 0);

@@ -293,7 +293,7 @@ TEST(the_prompt)
 
 static int open_models(void **state)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.architecture = "qwen2";
     toy.n_embd = 256;
     toy.n_ff = 2048;

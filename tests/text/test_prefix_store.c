@@ -57,7 +57,7 @@ static void write_text(drey_session *s, const int32_t *ids, int32_t n, writing *
     t->n_ids = 0;
     t->n_bytes = 0;
     drey_session_reset(s);
-    writing_go_on(t, s, ids, (size_t)n, N_TEXT, &sampling);
+    writing_continue(t, s, ids, (size_t)n, N_TEXT, &sampling);
     assert_int_equal(t->n_ids, N_TEXT);
 }
 

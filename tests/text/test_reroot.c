@@ -26,7 +26,7 @@ typedef struct bench {
 
 static drey_model *open_toy(const char *name, int32_t n_layers)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.architecture = "qwen2";
     toy.n_layers = n_layers;
     toy.n_embd = 128;
@@ -531,10 +531,10 @@ TEST(a_policy_hears_of_each_turn)
     static writing written;
     b.session->policy = &l.base;
     /* What the prompt's last row says is no turn. */
-    writing_go_on(&written, b.session, t.token, (size_t)t.n, 1, NULL);
+    writing_continue(&written, b.session, t.token, (size_t)t.n, 1, NULL);
     assert_int_equal(l.n_turns, 0);
     l.heard = (text){.token = {written.ids[0]}, .n = 1};
-    writing_go_on(&written, b.session, NULL, 0, N_TEXT, NULL);
+    writing_continue(&written, b.session, NULL, 0, N_TEXT, NULL);
     assert_int_equal(l.n_turns, written.stats.n_passes);
     assert_true(l.n_turns > 3 && written.stats.accepted > 3);
     assert_int_equal(l.heard.n, written.n_ids);

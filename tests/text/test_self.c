@@ -29,7 +29,7 @@ static drey_prepare_report prepare(const drey_model *m, bool planes, bool check)
 
 static drey_model *make(const char *architecture, uint32_t type, bool tied)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.architecture = architecture;
     toy.type = type;
     toy.tied = tied;
@@ -55,12 +55,13 @@ static void check_order(const model_layout *l)
     int32_t most = 0, whole = 8;
     for (int32_t i = 0; i < l->n_matrices; i++) {
         const weight *m = &l->matrix[i];
-        if (!m->form.planes || m->stays.n_planes[0] == 0)
+        if (!m->form.planes || m->residency.n_planes[0] == 0)
             continue;
-        int32_t n[N_PLANES] = {m->stays.n_groups, m->stays.n_planes[1], m->stays.n_pinned};
+        int32_t n[N_PLANES] = {m->residency.n_groups, m->residency.n_planes[1],
+                               m->residency.n_pinned};
         for (int p = 1; p < N_PLANES; p++) {
             most = n[p] > 0 && m->form.planes->bits + p > most ? m->form.planes->bits + p : most;
-            whole = n[p] < m->stays.n_groups && m->form.planes->bits + p < whole
+            whole = n[p] < m->residency.n_groups && m->form.planes->bits + p < whole
                         ? m->form.planes->bits + p
                         : whole;
         }
@@ -90,7 +91,8 @@ static bool logits_of(const drey_engine_options *o, const engine_hooks *hooks, f
     for (int32_t i = 0; i < e->target.layout.n_matrices; i++)
         for (int r = 0; r < WEIGHT_RANGES; r++) {
             const weight *m = &e->target.layout.matrix[i];
-            used[r] += m->form.planes ? range_end(&m->stays, r) - range_begin(&m->stays, r) : 0;
+            used[r] +=
+                m->form.planes ? range_end(&m->residency, r) - range_begin(&m->residency, r) : 0;
         }
     check_order(&e->target.layout);
     drey_session_close(&s);

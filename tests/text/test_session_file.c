@@ -32,7 +32,7 @@ static void write_text(drey_session *s, const int32_t *ids, size_t n, const drey
 {
     t->n_ids = 0;
     t->n_bytes = 0;
-    writing_go_on(t, s, ids, n, N_TEXT, how);
+    writing_continue(t, s, ids, n, N_TEXT, how);
     assert_int_equal(t->n_ids, N_TEXT);
 }
 

@@ -152,7 +152,7 @@ static int64_t prompt_rows(const drey_engine *e)
 static void write_some(drey_session *s, int32_t n, writing *w)
 {
     w->n_ids = 0;
-    writing_go_on(w, s, NULL, 0, n, NULL);
+    writing_continue(w, s, NULL, 0, n, NULL);
     assert_int_equal(w->n_ids, n);
 }
 
@@ -289,7 +289,7 @@ TEST(test_cancel_between_calls)
     for (int i = 0; i < 2; i++) {
         drey_session_cancel(p.session[0]);
         w.n_ids = 0;
-        writing_go_on(&w, p.session[0], ids, 3, 5, NULL);
+        writing_continue(&w, p.session[0], ids, 3, 5, NULL);
         assert_int_equal(w.n_ids, 5);
         drey_session_cancel(p.session[0]);
         MUST(drey_session_score, p.session[0], ids, 3, logprob);
@@ -340,7 +340,7 @@ static void write_rounding(int before, int after, int32_t n_threads, int32_t *id
     MUST(drey_session_open, &p.session[0], p.engine);
     assert_int_equal(fesetround(after), 0);
     w.n_ids = 0;
-    writing_go_on(&w, p.session[0], prompt, 4, 30, &sampling);
+    writing_continue(&w, p.session[0], prompt, 4, 30, &sampling);
     assert_int_equal(w.n_ids, 30);
     memcpy(ids, w.ids, 30 * sizeof *ids);
     MUST(drey_session_score, p.session[0], w.ids, 30, logprob);

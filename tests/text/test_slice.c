@@ -19,7 +19,7 @@ typedef struct bench {
 
 static drey_model *open_toy(const char *name, int32_t n_layers, bool tied)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.n_layers = n_layers;
     toy.n_vocab = N_VOCAB;
     toy.tied = tied;
@@ -76,16 +76,16 @@ TEST(gathered_rows)
             if (i < 300 || i > 800)
                 id[n++] = i;
     assert_true(n % GROUP_ROWS != 0 && id[0] == 0 && id[n - 1] == N_VOCAB - 1);
-    size_t bytes = (size_t)gathered_groups(n) * head->stays.group_bytes;
+    size_t bytes = (size_t)gathered_groups(n) * head->residency.group_bytes;
     uint8_t *packed = malloc(bytes);
     float *want = malloc((size_t)head->form.k * sizeof *want),
           *got = malloc((size_t)head->form.k * sizeof *got);
     MUST(gather_rows, head, &w->parts[t->part], w->reading.paths[t->part], id, n, packed);
     for (int32_t i = 0; i < n; i++) {
         MUST(weights_row_of, w, head, id[i], want, 0);
-        head->form.kernel->unpack_row(got,
-                                      packed + (size_t)(i / GROUP_ROWS) * head->stays.group_bytes,
-                                      i % GROUP_ROWS, head->form.k);
+        head->form.kernel->unpack_row(
+            got, packed + (size_t)(i / GROUP_ROWS) * head->residency.group_bytes, i % GROUP_ROWS,
+            head->form.k);
         assert_memory_equal(got, want, (size_t)head->form.k * sizeof *want);
     }
     free(packed);
@@ -315,7 +315,7 @@ TEST(the_plan_counts_it)
     assert_int_equal(sliced.draft_ids, N_IDS);
     int32_t n_groups = (N_VOCAB + GROUP_ROWS - 1) / GROUP_ROWS - N_IDS / GROUP_ROWS;
     assert_int_equal(whole.draft_bytes - sliced.draft_bytes,
-                     (uint64_t)n_groups * head->stays.group_bytes);
+                     (uint64_t)n_groups * head->residency.group_bytes);
     const arena *a = &b.sliced.engine->draft.weight_memory;
     assert_int_equal(a->short_bytes, 0); /* the table's memory included */
     assert_int_equal(b.sliced.engine->draft.ws.limits.n_logits, N_IDS + ROOM);

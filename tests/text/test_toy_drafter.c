@@ -86,7 +86,7 @@ static size_t session_bytes(const draft_source *src)
     return sizeof(toy_drafter);
 }
 
-static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
+static drafter *make(draft_source *src, const drafter_context *seat, void *memory)
 {
     toy_drafter *d = memory;
     assert_null(seat->run);

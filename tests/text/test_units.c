@@ -256,7 +256,7 @@ static drey_engine_options options_of(const char *units)
 static int set_up(void **state)
 {
     rng r = rng_from(4);
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.architecture = "qwen2";
     toy.type = TOY_TYPE_MIXED;
     toy.n_embd = toy.n_ff = 256;

@@ -38,7 +38,7 @@ void attend_needs(buffer_needs *n)
     need_bytes(n, ATTEND_NOTHING, has_encoder ? ints : 0);
     need_bytes(n, ATTEND_SEEN, has_encoder ? ints : 0);
     need_bytes(n, ATTEND_PARTIALS, partials * sizeof(float));
-    need_bytes(n, ATTEND_KEPT, l->away ? ints * 2 * (size_t)s->n_heads : 0);
+    need_bytes(n, ATTEND_KEPT, l->offloads ? ints * 2 * (size_t)s->n_heads : 0);
     need_bytes(n, ATTEND_SPLIT, divided ? attend_split_bytes(n_slots) : 0);
     need_acts(n, n->n_rows, max_i64(shape_attended(s), s->n_embd), 1);
 }
@@ -70,13 +70,13 @@ static void set_slots(const model_pass *p, attend_layer *a, const kv_store *kv)
 }
 
 /* Uses the cluster's kernels; sleeps if a test asked for a slow cluster. */
-static void attend_on_unit(attend_layer *l, const unit_slot *slot, void *scratch)
+static void attend_on_unit(attend_layer *l, const unit_worker *worker, void *scratch)
 {
     for (bool more = true; more;) {
-        int64_t start = slot->slow > 1 ? clock_ns() : 0;
-        more = attend_next(l, slot->kernels, scratch);
-        if (more && slot->slow > 1)
-            unit_linger(slot, start);
+        int64_t start = worker->slow > 1 ? clock_ns() : 0;
+        more = attend_next(l, worker->kernels, scratch);
+        if (more && worker->slow > 1)
+            unit_linger(worker, start);
     }
 }
 
@@ -89,7 +89,7 @@ static void attend_thread(void *arg, int32_t thread, int32_t n_threads)
     void *scratch = scratch_of(p, thread);
     for (int32_t i = 0; i < p->n_runs; i++) {
         if (units)
-            attend_on_unit(&runs[i], &units->slot[thread], scratch);
+            attend_on_unit(&runs[i], &units->worker[thread], scratch);
         else
             attend_work(&runs[i], scratch);
     }
@@ -185,7 +185,7 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
                           .q_ld = block_buffer(p, p->walk.step, ATTEND_Q)->ld,
                           .out_ld = block_buffer(p, p->walk.step, ATTEND_OUT)->ld};
     set_slots(p, a, kv);
-    a->head.base = p->attends_cross ? 0 : kv->n_away;
+    a->head.base = p->attends_cross ? 0 : kv->n_disk;
     if (a->head.base)
         a->head.kept = (float *)mix_buffer(p, ATTEND_KEPT) + 2 * (int64_t)first * s->n_heads;
     a->n_heads = s->n_heads_kv;
@@ -243,12 +243,12 @@ static drey_status attend_away(model_pass *p, int32_t first, int32_t end, int32_
     const int32_t group = p->r->ws->group[first];
     const kv_store *kv = kv_of(p->groups[group].cache);
     attend_layer *l = mix_buffer(p, ATTEND_RUNS);
-    int32_t n, chunk = pass_away_chunks(p, group, p->layer, &n);
+    int32_t n, chunk = pass_offload_chunks(p, group, p->layer, &n);
     p->n_runs = 1;
     for (; chunk < n; chunk++) {
         const uint8_t *keys;
         int64_t start = p->r->trace ? clock_ns() : 0;
-        TRY(pass_away_wait(p, &keys, err));
+        TRY(pass_offload_wait(p, &keys, err));
         if (p->r->trace)
             trace_add(p->r->trace, 0, TRACE_STALL, start, clock_ns(), 0);
         set_attention(p, l, first, end, n_threads);
@@ -264,7 +264,7 @@ static drey_status attend_away(model_pass *p, int32_t first, int32_t end, int32_
             attend_thread(p, 0, 1);
         else
             pool_run(p->r->pool, attend_thread, p);
-        pass_away_next(p);
+        pass_offload_next(p);
     }
     return DREY_OK;
 }
@@ -273,7 +273,7 @@ static drey_status attend_away(model_pass *p, int32_t first, int32_t end, int32_
 static drey_status attend_all_away(model_pass *p, int32_t n_threads, drey_error *err)
 {
     const int32_t *group = p->r->ws->group;
-    for (int32_t first = 0, end; p->away.file && first < p->n_rows; first = end) {
+    for (int32_t first = 0, end; p->offload.file && first < p->n_rows; first = end) {
         for (end = first + 1; end < p->n_rows && group[end] == group[first];)
             end++;
         TRY(attend_away(p, first, end, n_threads, err));

@@ -98,7 +98,7 @@ static void write_readers(program_writer *w)
 static drey_status leave(model_pass *p, const program_step *s, drey_error *err)
 {
     (void)s;
-    return pass_send_beyond(p, err);
+    return pass_send_remote(p, err);
 }
 
 static drey_status head(model_pass *p, const program_step *s, drey_error *err)
@@ -113,7 +113,7 @@ static drey_status head(model_pass *p, const program_step *s, drey_error *err)
                               {table ? &table->matrix : NULL, r->ws->logits + head->form.n_rows,
                                pass_logits_stride(r)}};
         pass_open_product(p, products, table && row_table_places(table) > 0 ? 2 : 1);
-    } else if (!weights_loaded(r->weights) && residency_any(&head->stays)) {
+    } else if (!weights_loaded(r->weights) && residency_any(&head->residency)) {
         pass_open_loading(p, head);
     }
     return DREY_OK;

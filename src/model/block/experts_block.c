@@ -343,7 +343,7 @@ static drey_status choose_experts(model_pass *p, drey_error *err)
         const gguf_tensor *t = experts_of(p)->router->form.tensor;
         FAIL(err, DREY_ERR_FORMAT,
              "%s: products with tensor %s are not finite: the file is damaged, fetch it again",
-             SHOWN_PATH(gguf_part_path(p->r->weights->file, t->part)), t->name);
+             SHOWN_PATH(gguf_shard_path(p->r->weights->file, t->part)), t->name);
     }
     if (p->r->route)
         show_route(p);

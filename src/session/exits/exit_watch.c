@@ -362,7 +362,7 @@ void exits_init(drey_session *s)
     static const pass_observer_class exits_class = {.text_begins = begin_text,
                                                     .pass_begins = begin_pass,
                                                     .look = look_into,
-                                                    .settle = exits_settle,
+                                                    .finish = exits_finish,
                                                     .count = exits_count,
                                                     .logits = logits_of,
                                                     .hidden = hidden_of};

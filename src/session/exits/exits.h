@@ -65,6 +65,6 @@ static inline session_exits *exits_of(const drey_session *s)
 /* Makes exits the session's observer; does nothing if they are off. */
 void exits_init(drey_session *s);
 
-/* The observer's functions, in exit_settle.c. */
-bool exits_settle(drey_session *s, const pass_group *group);
+/* The observer's functions, in exit_finish.c. */
+bool exits_finish(drey_session *s, const pass_group *group);
 void exits_count(drey_session *s, int32_t n);

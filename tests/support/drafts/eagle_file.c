@@ -53,7 +53,7 @@ void eagle_file_init_knowing(eagle_file *e, const toy_options *toy, const gguf *
 
 const char *eagle_toy(int i, toy_options *target)
 {
-    *target = toy_usual();
+    *target = toy_default();
     target->seed = 200 + (uint64_t)i;
     target->type = TYPE_F32;
     target->architecture = i ? "qwen2" : "llama";
@@ -131,7 +131,7 @@ static void copy_rows(eagle_tensors *t, const char *name, const char *from, int6
     const gguf_tensor *of = gguf_find_tensor(t->file->target, from);
     size_t row_bytes = of->n_bytes / (size_t)of->dims[1];
     eagle_tensor *to = add(t, name, of->type, of->dims[0], rows, row_bytes * (size_t)rows);
-    FILE *f = fopen(gguf_part_path(t->file->target, of->part), "rb");
+    FILE *f = fopen(gguf_shard_path(t->file->target, of->part), "rb");
     for (int64_t i = 0; f && i < rows; i++) {
         int64_t row = all ? i : eagle_file_id(t->file, (int32_t)i);
         if (fseek(f, (long)(of->offset + (uint64_t)row * row_bytes), SEEK_SET) != 0 ||

@@ -150,7 +150,7 @@ static size_t session_bytes(const draft_source *src)
     return sizeof(scripted);
 }
 
-static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
+static drafter *make(draft_source *src, const drafter_context *seat, void *memory)
 {
     scripted *d = memory;
     (void)src;

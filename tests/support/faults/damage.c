@@ -43,7 +43,7 @@ void damage(const char *path, const char *tensor, int64_t row, int scale, bool i
                   layout->parts[scale].file_offset;
     uint32_t bits;
     size_t n = bad_bits(t->type, infinite, &bits);
-    int fd = open(gguf_part_path(g, t->part), O_WRONLY);
+    int fd = open(gguf_shard_path(g, t->part), O_WRONLY);
     if (fd < 0 || pwrite(fd, &bits, n, (off_t)at) != (ssize_t)n || close(fd) != 0)
         abort();
     gguf_close(&g);

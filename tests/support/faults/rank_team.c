@@ -73,7 +73,7 @@ void team_compare(const drey_engine_options *o, int32_t n, const char *path,
     }
     assert_int_equal(next, o->target->shape.n_layers);
     /* Messages take time, and computing does not count. */
-    assert_true(team.ranks->away.idle_ns > 0);
+    assert_true(team.ranks->wait.idle_ns > 0);
     team_end();
     for (int32_t i = 1; i < n; i++)
         assert_int_equal(team.status[i], DREY_OK);

@@ -48,7 +48,7 @@ size_t test_grammar_takes(test_grammar *g, const char *text, size_t n, bool *who
 {
     int32_t at = 0;
     size_t i = 0;
-    g->states.held[0] = (held_places){&at, 1};
+    g->states.held[0] = (held_states){&at, 1};
     at = states_first(&g->states);
     for (; i < n; i++) {
         int32_t next = states_step(&g->states, &at, (uint8_t)text[i]);
@@ -57,7 +57,7 @@ size_t test_grammar_takes(test_grammar *g, const char *text, size_t n, bool *who
         at = next;
     }
     *whole = i == n && g->states.all[at].ends;
-    g->states.held[0] = (held_places){NULL, 0};
+    g->states.held[0] = (held_states){NULL, 0};
     return i;
 }
 

@@ -51,7 +51,7 @@ typedef struct answer { /* as nobody drafts */
 
 static void open_toys(void)
 {
-    toy_options toy = toy_usual(), of_draft;
+    toy_options toy = toy_default(), of_draft;
     heads_file h;
     eagle_file e;
     toy.n_embd = toy.n_ff = 256;

@@ -11,7 +11,7 @@ static uint64_t weight_region(const char *path)
     gguf *g = NULL;
     MUST(gguf_open, &g, path);
     uint64_t sum = 0;
-    for (int32_t part = 0; part < gguf_n_parts(g); part++) {
+    for (int32_t part = 0; part < gguf_n_shards(g); part++) {
         uint64_t begin = UINT64_MAX, end = 0;
         for (uint64_t i = 0; i < gguf_n_tensors(g); i++) {
             const gguf_tensor *t = gguf_tensor_at(g, i);
@@ -45,7 +45,7 @@ TEST(reads_all_tensors)
     static const char *const paths[] = {"toy.gguf", "split-00001-of-00003.gguf"};
     for (int split = 0; split < 2; split++) {
         const char *path = temp_path(paths[split]);
-        toy_options toy = toy_usual();
+        toy_options toy = toy_default();
         toy.n_embd = 256;
         toy.n_ff = 1024;
         toy.n_parts = split ? 3 : 1;
@@ -70,7 +70,7 @@ TEST(reads_all_tensors)
 
 TEST(reads_a_sidecar)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.n_embd = 256;
     drey_model *m = toy_open("packed.gguf", &toy);
     drey_prepare_options options;
@@ -88,7 +88,7 @@ TEST(reads_a_sidecar)
 TEST(reads_as_long_as_asked)
 {
     const char *path = temp_path("again.gguf");
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy_write(path, &toy);
     drey_disk_report report;
     double seconds = 0.2; /* of which others may have most */

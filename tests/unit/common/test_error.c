@@ -99,7 +99,7 @@ TEST(messages_about_deep_files_are_whole)
     bytes_file_write(path, "none", 4);
     assert_int_equal(drey_model_open(&m, path, &err), DREY_ERR_FORMAT);
     says(&err, "is not a GGUF file", "fetch or convert");
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.n_layers = 1;
     toy.more_tensor = "output.bias";
     toy_write(path, &toy);

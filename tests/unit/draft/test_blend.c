@@ -180,7 +180,7 @@ static const tree_node *expand(int32_t node)
     return &b.tree.nodes[node];
 }
 
-static void go_on(int32_t next)
+static void continue_writing(int32_t next)
 {
     int32_t moved[TREE_MAX_NODES];
     tree_moves(&b.tree, NULL, 0, next, moved);
@@ -252,7 +252,7 @@ TEST(copies_take_no_step)
         draft_expand_free(b.d, p, &b.tree, 20);
         if (!b.tree.nodes[0].expanded)
             expand(0);
-        go_on(round[i]);
+        continue_writing(round[i]);
         tree_reset(&b.tree, round[i]);
     }
     b.inner.n_asked = 0;
@@ -285,7 +285,7 @@ TEST(lookup_alone_while_the_other_lags)
     MUST(draft_grow, b.d, p, &b.tree, 20);
     assert_int_equal(b.inner.n_asked, 0);
     assert_true(b.tree.n_nodes > 3 && b.tree.nodes[1].token == 8);
-    go_on(8);
+    continue_writing(8);
     b.d->lags = false;
     assert_int_equal(expand(0)->guess[0].token, 50);
 }
@@ -322,7 +322,7 @@ TEST(going_on)
     inner_guesses(&(candidate){8, 0.4f}, 1);
     expand(0);
     expand(tree_push(&b.tree, 0, 8, 0.5f)); /* lookup: 5 and 1; the other: 8 */
-    go_on(8);
+    continue_writing(8);
     assert_true(b.tree.nodes[0].expanded && b.inner.n_reroots == 1);
     assert_int_equal(blend->worth[0].n_positions, 1);
     float hits = 0, trials = 0;
@@ -331,7 +331,7 @@ TEST(going_on)
         trials += blend->worth[0].trials[0][i];
     }
     assert_true(hits == 1 && trials == 1);
-    go_on(5);
+    continue_writing(5);
     trials = 0;
     for (int i = 0; i < CALIBRATION_BINS; i++)
         trials += blend->worth[0].trials[0][i];

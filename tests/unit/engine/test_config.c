@@ -11,13 +11,13 @@ typedef struct row { /* options, and what is said of them */
     const char *says; /* NULL: they are fine */
 } row;
 
-static drey_status settle(drey_engine_options o, const drey_model *m, engine_config *c,
-                          drey_error *err)
+static drey_status resolve(drey_engine_options o, const drey_model *m, engine_config *c,
+                           drey_error *err)
 {
     o.target = m;
     if (!o.n_context)
         o.n_context = 64;
-    return config_settle(&o, NULL, c, err);
+    return config_resolve(&o, NULL, c, err);
 }
 
 static void check(const row *rows, size_t n)
@@ -25,7 +25,7 @@ static void check(const row *rows, size_t n)
     for (size_t i = 0; i < n; i++) {
         engine_config c;
         drey_error err = {0};
-        drey_status status = settle(rows[i].o, target, &c, &err);
+        drey_status status = resolve(rows[i].o, target, &c, &err);
         config_free(&c);
         if (!rows[i].says && status != DREY_OK)
             fail_msg("row %zu: %s", i, err.message);
@@ -95,7 +95,7 @@ TEST(what_contradicts_is_refused)
     CHECK(rows);
     drey_error err;
     engine_config c;
-    assert_int_equal(settle((drey_engine_options){.io = DREY_IO_AUTO}, NULL, &c, &err),
+    assert_int_equal(resolve((drey_engine_options){.io = DREY_IO_AUTO}, NULL, &c, &err),
                      DREY_ERR_USAGE);
     assert_string_equal(err.message, "no target model was given");
     config_free(&c);
@@ -123,7 +123,7 @@ TEST(leaves_of_exits_are_looked_up)
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         engine_config c;
-        MUST(settle, table[i].o, target, &c);
+        MUST(resolve, table[i].o, target, &c);
         if ((c.lookup == LOOKUP_PEEKS) != table[i].peeks)
             fail_msg("row %zu is settled otherwise", i);
         config_free(&c);
@@ -221,7 +221,7 @@ TEST(defaults_are_filled_in)
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         const taken *t = &table[i];
         engine_config c;
-        MUST(settle, t->o, target, &c);
+        MUST(resolve, t->o, target, &c);
         if (c.drafter != t->drafter || c.policy_id != t->policy ||
             (c.lookup == LOOKUP_BLENDS) != t->blends || (c.policy != NULL) != t->drafts ||
             (c.draft != NULL) != t->has_model || c.n_sessions != 1 || c.n_threads < 1 ||
@@ -239,7 +239,7 @@ TEST(the_draft_writes_alone)
                                    .draft = draft,
                                    .policy = DREY_POLICY_DRAFT,
                                    .sidecar = "of the target"};
-    MUST(settle, o, target, &c);
+    MUST(resolve, o, target, &c);
     assert_true(c.target == draft && !c.draft && !c.drafter && !c.files.sidecar);
     config_free(&c);
 }
@@ -262,7 +262,7 @@ TEST(nothing_of_the_callers_is_kept)
                              .profile = &profile,
                              .prefixes = &prefixes};
     engine_config c;
-    MUST(config_settle, &o, NULL, &c);
+    MUST(config_resolve, &o, NULL, &c);
     memset(texts, 'x', sizeof texts);
     memset(&trees, 0, sizeof trees);
     memset(&profile, 0, sizeof profile);

@@ -30,7 +30,7 @@ static int tear_down(void **state)
 
 static void write_with(writing *out, const char *architecture, const char *name)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.architecture = architecture;
     drey_model *m = toy_open(name, &toy);
     drey_engine_options o = plain_options(m, N_PROMPT + N_TEXT + 4, 1);
@@ -60,7 +60,7 @@ TEST(an_architecture_is_a_row)
 
 static drey_session *open_sum(drey_model **m)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     arch_of_test = &sum_arch;
     toy.architecture = sum_arch.name;
     *m = toy_open("sum.gguf", &toy);

@@ -113,7 +113,7 @@ TEST(starved)
 
 static int set_up(void **state)
 {
-    toy_options o = toy_usual();
+    toy_options o = toy_default();
     whole_path = temp_path("toy.gguf");
     sidecar_path = temp_path("packed.drey");
     split_path = temp_path("toy-00001-of-00003.gguf");

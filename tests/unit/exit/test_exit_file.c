@@ -10,7 +10,7 @@
 
 static gguf *toy_file(const char *name, uint64_t seed)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     gguf *g;
     toy.n_layers = 6;
     toy.seed = seed;
@@ -35,7 +35,7 @@ TEST(what_is_written_is_read)
         make_predictors(&p, 6, 2, n_features[i], 24, 5);
         p.source = (drey_exit_source)i;
         p.source_layer = p.source == DREY_EXIT_FROM_TARGET ? 2 : 0;
-        char *path = path_with(gguf_part_path(g, 0), EXIT_FILE_ENDING);
+        char *path = path_with(gguf_shard_path(g, 0), EXIT_FILE_ENDING);
         assert_string_equal(path + strlen(path) - 17, "/m.gguf.drey-exit");
         MUST(exit_write, &p, path, g);
         MUST(exit_open, &q, path, g);

@@ -60,7 +60,7 @@ TEST(refuses_other_files)
 TEST(refuses_a_download_that_stopped)
 {
     const char *path = temp_path("stopped.gguf");
-    toy_options o = toy_usual();
+    toy_options o = toy_default();
     toy_write(path, &o);
     struct stat st;
     assert_int_equal(stat(path, &st), 0);
@@ -162,7 +162,7 @@ TEST(refuses_an_endless_header)
 TEST(leaves_no_page_cache)
 {
     const char *path = temp_path("cache.gguf");
-    toy_options o = toy_usual();
+    toy_options o = toy_default();
     toy_write(path, &o);
     drop_cached_pages(path);
     if (cached_pages(path) != 0) {
@@ -178,7 +178,7 @@ TEST(leaves_no_page_cache)
 
 static void write_split(const char *first, int32_t n_parts, uint64_t seed)
 {
-    toy_options o = toy_usual();
+    toy_options o = toy_default();
     o.n_parts = n_parts;
     o.seed = seed;
     toy_write(first, &o);
@@ -191,10 +191,10 @@ TEST(opens_split_models)
     write_split(whole, 1, 5);
     write_split(first, 3, 5);
     gguf *a = open_or_fail(whole), *b = open_or_fail(first);
-    assert_int_equal(gguf_n_parts(a), 1);
-    assert_int_equal(gguf_n_parts(b), 3);
-    assert_string_equal(gguf_part_path(b, 0), first);
-    assert_string_equal(gguf_part_path(b, 2), temp_path("split-00003-of-00003.gguf"));
+    assert_int_equal(gguf_n_shards(a), 1);
+    assert_int_equal(gguf_n_shards(b), 3);
+    assert_string_equal(gguf_shard_path(b, 0), first);
+    assert_string_equal(gguf_shard_path(b, 2), temp_path("split-00003-of-00003.gguf"));
     assert_int_equal(gguf_n_tensors(a), gguf_n_tensors(b));
     bool used[3] = {false};
     uint64_t file_bytes = 0;
@@ -204,7 +204,7 @@ TEST(opens_split_models)
         assert_int_equal(x->n_bytes, y->n_bytes);
         used[y->part] = true;
         uint8_t bytes[2][64];
-        FILE *f[2] = {fopen(whole, "rb"), fopen(gguf_part_path(b, y->part), "rb")};
+        FILE *f[2] = {fopen(whole, "rb"), fopen(gguf_shard_path(b, y->part), "rb")};
         uint64_t at[2] = {x->offset, y->offset};
         for (int j = 0; j < 2; j++) {
             assert_non_null(f[j]);
@@ -217,7 +217,7 @@ TEST(opens_split_models)
     for (int32_t i = 0; i < 3; i++) {
         struct stat st;
         assert_true(used[i]);
-        assert_int_equal(stat(gguf_part_path(b, i), &st), 0);
+        assert_int_equal(stat(gguf_shard_path(b, i), &st), 0);
         file_bytes += (uint64_t)st.st_size;
     }
     assert_int_equal(gguf_file_bytes(b), file_bytes);
@@ -292,7 +292,7 @@ TEST(opens_merged_splits)
     assert_true(writer_save(&w, path));
     writer_free(&w);
     gguf *g = open_or_fail(path);
-    assert_int_equal(gguf_n_parts(g), 1);
+    assert_int_equal(gguf_n_shards(g), 1);
     gguf_close(&g);
 }
 
@@ -414,7 +414,7 @@ TEST(inspects_keys)
 TEST(inspects_a_toy)
 {
     const char *path = temp_path("inspect.gguf");
-    toy_options o = toy_usual();
+    toy_options o = toy_default();
     toy_write(path, &o);
     check_key(path, "general.architecture", "text", "llama");
     check_key(path, "llama.block_count", "u32", "3");

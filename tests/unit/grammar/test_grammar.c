@@ -90,7 +90,7 @@ TEST(states_are_forgotten_and_found_again)
     int32_t held;
     for (size_t i = 0; i < sizeof text; i++)
         text[i] = "ab"[i * i % 7 < 3];
-    g->states.held[0] = (held_places){&held, 1};
+    g->states.held[0] = (held_states){&held, 1};
     for (int round = 0; round < 3; round++) {
         held = states_first(&g->states);
         for (size_t i = 0; i < sizeof text; i++) {

@@ -48,7 +48,7 @@ static void has(drey_grammar_kind kind, writer w, const char *text, const char *
 /* A request's text is measured before it is read. */
 TEST(a_text_of_a_megabyte_is_refused)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     drey_model *m = toy_open("limits.gguf", &toy);
     static const struct {
         drey_grammar_kind kind;

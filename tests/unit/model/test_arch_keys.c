@@ -29,7 +29,7 @@ static drey_status open_toy(const toy_options *toy, drey_error *err)
 static drey_status open_with(const char *architecture, toy_key key, drey_error *err)
 {
     toy_key keys[] = {key, {0}};
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.architecture = architecture;
     toy.n_layers = 1;
     toy.keys = keys;
@@ -152,14 +152,14 @@ TEST(takes_tensors_without_an_effect)
     static const toy_key guessing[] = {{"nextn_predict_layers", GGUF_U32, 1, NULL}, {0}};
     drey_error err;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        toy_options toy = toy_usual();
+        toy_options toy = toy_default();
         toy.n_layers = 1;
         toy.more_tensor = names[i];
         MUST(open_toy, &toy);
     }
     for (int32_t block = 1; block < 4; block++) {
         char name[64];
-        toy_options toy = toy_usual();
+        toy_options toy = toy_default();
         toy.n_layers = 2;
         toy.keys = guessing;
         snprintf(name, sizeof name, "blk.%d.nextn.enorm.weight", block);
@@ -175,7 +175,7 @@ TEST(layers_before_mtp_blocks)
     static const toy_key guessing[] = {{"nextn_predict_layers", GGUF_U32, 1, NULL}, {0}};
     for (int32_t block = 1; block < 3; block++) {
         char name[64];
-        toy_options toy = toy_usual();
+        toy_options toy = toy_default();
         toy.n_layers = 2;
         toy.keys = guessing;
         snprintf(name, sizeof name, "blk.%d.nextn.enorm.weight", block);
@@ -215,7 +215,7 @@ TEST(refuses_tensors_without_a_role)
     static const char *const fused[] = {"blk.0.attn_q.bias", "blk.0.ffn_gate.bias",
                                         "blk.0.attn_q.weight", "rope_freqs.weight"};
     for (int i = 0; i < 8; i++) {
-        toy_options toy = toy_usual();
+        toy_options toy = toy_default();
         toy.architecture = i < 4 ? "llama" : "gpt2";
         toy.n_heads_kv = i < 4 ? toy.n_heads_kv : toy.n_heads;
         toy.n_layers = 1;
@@ -228,7 +228,7 @@ TEST(refuses_tensors_without_a_role)
  * refused. */
 TEST(contexts_end)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     for (int i = 0; i < 2; i++) {
         toy.architecture = i ? "phi3" : "gpt2";
         toy.n_layers = 1;
@@ -246,7 +246,7 @@ TEST(contexts_end)
 
 static model_shape shape_of(const char *architecture, const toy_key *keys)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.architecture = architecture;
     toy.n_layers = 7;
     toy.keys = keys;
@@ -301,13 +301,13 @@ TEST(says_what_is_missing)
 {
     static const toy_key keys[] = {
         {"attention.clamp_kqv", GGUF_F32, 30, NULL}, {"residual_scale", GGUF_F32, 0.5, NULL}, {0}};
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     assert_int_equal(complaints_of(&toy).n, 0);
     toy.keys = keys;
     complaints c = complaints_of(&toy);
     assert_int_equal(c.n, 2);
     assert_true(strstr(c.text, "clamp_kqv") && strstr(c.text, "residual_scale"));
-    toy = toy_usual();
+    toy = toy_default();
     toy.architecture = "mamba"; /* whose other needs are not known */
     c = complaints_of(&toy);
     assert_int_equal(c.n, 1);
@@ -316,7 +316,7 @@ TEST(says_what_is_missing)
     c = complaints_of(&toy);
     assert_int_equal(c.n, 1);
     assert_non_null(strstr(c.text, "\"t5encoder\" is an encoder alone"));
-    toy = toy_usual();
+    toy = toy_default();
     toy.more_tensor = "blk.0.attn_sinks.weight";
     toy.pre = "no-such-rule";
     c = complaints_of(&toy);

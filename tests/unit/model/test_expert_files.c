@@ -35,7 +35,7 @@ static void refused(gguf_writer *w, const char *says)
 /* A whole file: experts of 64 with a shared one. */
 static toy_options mixture(void)
 {
-    toy_options o = toy_usual();
+    toy_options o = toy_default();
     o.architecture = "qwen2moe";
     o.experts = (toy_experts){.n = 8, .n_used = 2, .n_ff = 64, .n_shared = 96};
     return o;
@@ -132,7 +132,7 @@ TEST(refuses_what_is_missing)
 
 static toy_options gpt_oss(void)
 {
-    toy_options o = toy_usual();
+    toy_options o = toy_default();
     o.architecture = "gpt-oss";
     o.experts = (toy_experts){.n = 8, .n_used = 2, .n_ff = 64};
     return o;

@@ -13,7 +13,7 @@ static drey_session *s;
 
 static void open_toy(const char *architecture, uint32_t type)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.architecture = architecture;
     toy.type = type;
     toy.biases = true;
@@ -113,7 +113,7 @@ static void look_at_layers(const pass_row *rows, const pass_tap *taps, float *co
     int64_t n_embd = r->layout->shape.n_embd, stride = pass_hidden_stride(r);
     pass_group group = {.cache = r->cache, .rows = rows, .n = N_TREE, .head = HEAD_ALL};
     model_pass p;
-    pass_state state = PASS_GOES_ON;
+    pass_state state = PASS_CONTINUES;
     MUST(pass_begin, &p, r, &group, 1);
     while (state != PASS_DONE) {
         MUST(pass_step, &p, 0, &state);
@@ -170,7 +170,7 @@ TEST(test_taps)
         assert_memory_equal(logits_of(i), logits + i * pass_logits_stride(r), logits_bytes());
 
     model_pass p;
-    pass_state now = PASS_GOES_ON;
+    pass_state now = PASS_CONTINUES;
     start(16);
     MUST(pass_begin, &p, r, &group, 1);
     while (!pass_at_layer(&p) || pass_layers_done(&p) == 0) {

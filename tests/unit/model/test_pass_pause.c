@@ -53,7 +53,7 @@ static runner runner_of(bench *b, engine_side *side, text_cache *cache)
 static void open_bench(bench *b, double share, int32_t n_threads)
 {
     *b = (bench){.random = rng_from(7)};
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.type = TOY_TYPE_MIXED;
     toy.n_embd = 512; /* more than the ring holds */
     toy.n_ff = 4096;
@@ -168,7 +168,7 @@ TEST(slices_compute_the_same)
             atomic_store(&b.gate_closed, c == 0); /* then the ring is used up */
             pass_group g = {.cache = &b.cache[0], .rows = rows, .n = N_TREE, .head = HEAD_ALL};
             model_pass p;
-            pass_state now = PASS_GOES_ON;
+            pass_state now = PASS_CONTINUES;
             int32_t layers = 0;
             MUST(pass_begin, &p, &b.target, &g, 1);
             while (now != PASS_DONE) {
@@ -207,9 +207,9 @@ TEST(a_step_never_waits)
     atomic_store(&b.gate_closed, true);
     pass_group g = {.cache = &b.cache[0], .rows = rows, .n = 2, .head = HEAD_ALL};
     model_pass p;
-    pass_state now = PASS_GOES_ON;
+    pass_state now = PASS_CONTINUES;
     MUST(pass_begin, &p, &b.target, &g, 1);
-    while (now == PASS_GOES_ON)
+    while (now == PASS_CONTINUES)
         MUST(pass_step, &p, 0, &now);
     assert_int_equal(now, PASS_STARVED);
     assert_false(pass_ready(&p));
@@ -242,14 +242,14 @@ TEST(two_models_take_turns)
     pass_group g = {.cache = &b.cache[0], .rows = rows, .n = N_TREE, .head = HEAD_ALL};
     pass_group h = {.cache = &b.draft_cache, .rows = guesses, .n = 4, .head = HEAD_ALL};
     model_pass p, q;
-    pass_state now = PASS_GOES_ON, drafting = PASS_DONE;
+    pass_state now = PASS_CONTINUES, drafting = PASS_DONE;
     int n_drafted = 0;
     MUST(pass_begin, &p, &b.target, &g, 1);
     while (now != PASS_DONE) {
         MUST(pass_step, &p, random_end(&b), &now);
         if (drafting == PASS_DONE) {
             MUST(pass_begin, &q, &b.draft, &h, 1);
-            drafting = PASS_GOES_ON;
+            drafting = PASS_CONTINUES;
         }
         MUST(pass_step, &q, random_end(&b), &drafting);
         if (drafting == PASS_DONE) {
@@ -315,7 +315,7 @@ TEST(a_pass_may_be_left_anywhere)
         for (int round = 0; round < N_LEFT; round++) {
             pass_group g = {.cache = &b.cache[0], .rows = rows, .n = N_TREE, .head = HEAD_ALL};
             model_pass p;
-            pass_state now = PASS_GOES_ON;
+            pass_state now = PASS_CONTINUES;
             MUST(pass_begin, &p, &b.target, &g, 1);
             for (int n = rng_below(&b.random, 30); n > 0 && now != PASS_DONE; n--) {
                 MUST(pass_step, &p, random_end(&b), &now);
@@ -348,7 +348,7 @@ TEST(chosen_rows_of_the_head)
     make_rows(rows, 5, 6, false);
     pass_group g = {.cache = &b.cache[0], .rows = rows, .n = 5, .head = HEAD_ALL};
     model_pass p;
-    pass_state now = PASS_GOES_ON;
+    pass_state now = PASS_CONTINUES;
     MUST(pass_begin, &p, &b.target, &g, 1);
     while (now != PASS_DONE)
         MUST(pass_step, &p, 0, &now);

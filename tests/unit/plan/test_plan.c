@@ -119,7 +119,7 @@ static void add_tensor(void *user, const char *tensor, uint64_t bytes, drey_resi
 /* Once a planner is open, its files may be gone: no budget asks for them again. */
 TEST(a_planner_reads_once)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     drey_model *model = toy_open("gone.gguf", &toy);
     drey_engine_options o = usual(false);
     o.target = model;
@@ -377,12 +377,12 @@ TEST(measures_what_is_not_given)
 
 static int open_models(void **state)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.n_embd = 256;
     toy.n_ff = 4096;
     toy.n_layers = 5;
     target = toy_open("target.gguf", &toy);
-    toy = toy_usual();
+    toy = toy_default();
     draft = toy_open("draft.gguf", &toy);
     return 0;
 }

@@ -310,7 +310,7 @@ static void writes_with(const drey_engine_options *o, const char *want)
 
 TEST(turns_submit_the_shape)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.n_layers = 4;
     toys_open_pair(&toy);
     heads_file h;

@@ -30,7 +30,7 @@ static drey_imatrix_options measuring(const drey_engine_options *engine, const c
 
 static toy_options exact_toy(void)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.type = TYPE_F32;
     return toy;
 }
@@ -257,7 +257,7 @@ static void check_ways(const toy_options *toy)
 
 TEST(no_threads_budget_or_chunks_show)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.n_embd = 256;
     toy.n_ff = 512;
     check_ways(&toy);
@@ -280,7 +280,7 @@ static void watch(void *user, const weight *matrix, int32_t expert, const float 
 
 TEST(logits_are_the_same_when_watched)
 {
-    const toy_options toy = toy_usual();
+    const toy_options toy = toy_default();
     enum { ROWS = 5 };
     drey_model *m = toy_open("toy.gguf", &toy);
     const drey_engine_options engine = plain_options(m, WINDOW, 2);
@@ -360,7 +360,7 @@ TEST(experts_have_their_own)
 
 TEST(parts_of_a_tensor_have_its_name)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.architecture = "phi3";
     toy.n_layers = 1;
     drey_model *m = toy_open("toy.gguf", &toy);
@@ -385,7 +385,7 @@ static bool never(void *user)
 
 TEST(what_is_refused)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     drey_model *m = toy_open("toy.gguf", &toy);
     const char *to = temp_path("imatrix");
     drey_engine_options engine = plain_options(m, 64, 1);
@@ -424,7 +424,7 @@ TEST(what_is_refused)
 
 TEST(damaged_numbers)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.type = TYPE_F16;
     drey_model *m = toy_open("toy.gguf", &toy);
     const gguf_tensor *t = gguf_find_tensor(m->file, "blk.1.attn_norm.weight");

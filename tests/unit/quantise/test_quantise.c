@@ -143,7 +143,7 @@ TEST(importance_counts)
 
 static toy_options floats(void)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.n_layers = 8;
     toy.n_vocab = 400;
     toy.type = TYPE_F16;
@@ -234,7 +234,7 @@ TEST(same_file_from_any_threads)
     MUST(drey_quantize, &o, NULL);
     gguf *g;
     MUST(gguf_open, &g, o.output);
-    assert_int_equal(gguf_n_parts(g), 1);
+    assert_int_equal(gguf_n_shards(g), 1);
     assert_null(gguf_find_key(g, "split.count"));
     has_type(g, "blk.7.attn_v.weight", TYPE_Q4_K);
     gguf_close(&g);

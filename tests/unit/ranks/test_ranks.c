@@ -93,7 +93,7 @@ static void write_in_parts(const drey_engine_options *o, writing *first, writing
     must(drey_session_generate(s, NULL, 0, &g, NULL, &err), &err);
     size_t n_kept;
     MUST(drey_session_sync, s, team_prompt, N_PROMPT - 3, &n_kept);
-    writing_go_on(second, s, NULL, 0, N_TEXT, NULL);
+    writing_continue(second, s, NULL, 0, N_TEXT, NULL);
     close_alone(&s);
 }
 

@@ -53,7 +53,7 @@ static int disk(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 
 static void open_bench(bench *b, const bench_options *options)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.architecture = options->architecture;
     toy.type = options->type;
     toy.biases = true;
@@ -242,7 +242,7 @@ static drey_status run_to(bench *b, model_pass *p, pass_group *groups, int32_t n
                           bool leave, rng *r, drey_error *err)
 {
     TRY(pass_begin(p, runner_of(b), groups, n, err));
-    for (pass_state state = PASS_GOES_ON; state != PASS_DONE;) {
+    for (pass_state state = PASS_CONTINUES; state != PASS_DONE;) {
         TRY(pass_step(p, 0, &state, err));
         if (state == PASS_STARVED)
             pass_wait(p);
@@ -492,7 +492,7 @@ static void look_everywhere(bench *b, const answer *a)
     pass_group g = group_of(&w);
     MUST(pass_begin, &p, runner_of(b), &g, 1);
     assert_false(pass_can_look(&p) || pass_can_stop(&p));
-    for (pass_state now = PASS_GOES_ON; now != PASS_DONE;) {
+    for (pass_state now = PASS_CONTINUES; now != PASS_DONE;) {
         MUST(pass_step, &p, 0, &now);
         if (now == PASS_STARVED)
             pass_wait(&p);
@@ -519,7 +519,7 @@ static uint64_t layer_bytes(const bench *b, int32_t from, int32_t to)
     uint64_t bytes = 0;
     for (const weight *m = l->layer[from].first;
          m != (to < N_LAYERS ? l->layer[to].first : l->head); m++)
-        bytes += residency_streamed_bytes(&m->stays);
+        bytes += residency_streamed_bytes(&m->residency);
     return bytes;
 }
 

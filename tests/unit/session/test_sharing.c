@@ -214,7 +214,7 @@ static void begin_text(drey_session *s, int which, text *t)
 
 static drey_engine_options chains_of_four(void)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.n_embd = 128;
     toy.n_ff = 256;
     toys_open_pair(&toy);

@@ -58,7 +58,7 @@ static void must_write_the_same(const drey_engine_options *o, const engine_hooks
     assert_int_equal(want.status, DREY_OK);
     memset(&got, 0, sizeof got);
     engine_place p = place_open(&away, hooks);
-    writing_go_on(&got, p.session[0], prompt, N_PROMPT, N_TEXT, NULL);
+    writing_continue(&got, p.session[0], prompt, N_PROMPT, N_TEXT, NULL);
     must_have_been_away(p.engine);
     place_close(&p);
     must_be_same(&want, &got, what);
@@ -131,7 +131,7 @@ TEST(windows_in_the_file)
     static const toy_key keys[] = {{"attention.sliding_window", GGUF_U32, 300, NULL}, {0}};
     static const char *const names[] = {"llama", "gemma2", "gemma3", "phi3", "gpt-oss"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        toy_options toy = toy_usual();
+        toy_options toy = toy_default();
         toy.architecture = names[i];
         toy.keys = keys;
         toy.head_dim = 32;
@@ -240,8 +240,8 @@ TEST(a_place_is_used_again)
     for (int i = 0; i < 3; i++) {
         memset(&want, 0, sizeof want);
         memset(&got, 0, sizeof got);
-        writing_go_on(&want, plain.session[0], prompt + i, 400, 9, NULL);
-        writing_go_on(&got, p.session[0], prompt + i, 400, 9, NULL);
+        writing_continue(&want, plain.session[0], prompt + i, 400, 9, NULL);
+        writing_continue(&got, p.session[0], prompt + i, 400, 9, NULL);
         must_be_same(&want, &got, "a new session");
         drey_session_close(&plain.session[0]);
         drey_session_close(&p.session[0]);
@@ -271,17 +271,17 @@ TEST(texts_are_cut_and_continued)
             keep = rng_below(&r, keep + 1);
         }
         most = N_CONTEXT - keep - N_TEXT;
-        n_far += keep < kv_of(&b->target_cache)->n_away;
+        n_far += keep < kv_of(&b->target_cache)->n_disk;
         MUST(drey_session_truncate, a, (size_t)keep);
         MUST(drey_session_truncate, b, (size_t)keep);
-        n_back += kv_of(&b->target_cache)->n_back > kv_of(&b->target_cache)->n_away;
+        n_back += kv_of(&b->target_cache)->n_back > kv_of(&b->target_cache)->n_disk;
         int32_t n_more = most <= 1 ? 0 : rng_below(&r, most < 400 ? most : 400);
         if (keep + n_more == 0)
             continue;
         memset(&want, 0, sizeof want);
         memset(&got, 0, sizeof got);
-        writing_go_on(&want, a, prompt + i, (size_t)n_more, 1 + rng_below(&r, 20), NULL);
-        writing_go_on(&got, b, prompt + i, (size_t)n_more, want.n_ids, NULL);
+        writing_continue(&want, a, prompt + i, (size_t)n_more, 1 + rng_below(&r, 20), NULL);
+        writing_continue(&got, b, prompt + i, (size_t)n_more, want.n_ids, NULL);
         must_be_same(&want, &got, "a text that was cut");
         assert_true(session_is_valid(b));
     }

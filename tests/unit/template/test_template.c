@@ -371,7 +371,7 @@ TEST(tools_may_lack_descriptions)
 
 TEST(users_write_text)
 {
-    const toy_options o = toy_usual();
+    const toy_options o = toy_default();
     drey_model *m = toy_open("chat.gguf", &o);
     int32_t ids[400], same[400], end;
     size_t n, n_same;

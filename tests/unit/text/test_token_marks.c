@@ -133,7 +133,7 @@ TEST(the_end_that_a_template_writes)
         int32_t id;
         size_t n;
         drey_model *m;
-        toy_options o = toy_usual();
+        toy_options o = toy_default();
         snprintf(chat, sizeof chat,
                  "{%% for m in messages %%}[{{ m.role }}]{{ m.content }}%s{%% endfor %%}",
                  cases[i].after);

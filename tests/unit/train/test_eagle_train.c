@@ -212,7 +212,7 @@ static double tokens_per_pass(const drey_model *m, const char *path)
  * without interruption. */
 TEST(toy_is_trained)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     drey_train_draft_report report;
     size_t n, n_again;
     toy.layer_gain = 0.1f;

@@ -218,7 +218,7 @@ static const drey_train_prompt prompts[N_PROMPTS] = {
 
 static drey_model *toy(int32_t n_layers, const char *name)
 {
-    toy_options o = toy_usual();
+    toy_options o = toy_default();
     o.n_layers = n_layers;
     return toy_open(name, &o);
 }
@@ -387,7 +387,7 @@ static bool stop_soon(void *user)
     return --*(int *)user > 0;
 }
 
-TEST(training_ends_when_it_is_told_to)
+TEST(training_ends_when_it_is_asked_to)
 {
     drey_model *m = toy(TOY_LAYERS, "m.gguf");
     drey_engine_options engine = engine_options_of(m, NULL, DREY_DRAFTER_LOOKUP);

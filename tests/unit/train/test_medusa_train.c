@@ -384,7 +384,7 @@ static drey_status train(const drey_model *m, const char *output, int64_t n_posi
 static drey_model *toy_model(void)
 {
     temp_dir_remove();
-    const toy_options toy = toy_usual();
+    const toy_options toy = toy_default();
     return toy_open("model.gguf", &toy);
 }
 

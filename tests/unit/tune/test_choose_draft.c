@@ -7,7 +7,7 @@
 
 static int open_toys(void **state)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.n_layers = 12;
     toys_open_pair(&toy);
     return 0;

@@ -22,7 +22,7 @@ static const drey_speeds known = {.disk_bytes_per_s = 2e6,
 
 static int open_toys(void **state)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.n_layers = 200;
     toys_open_pair(&toy);
     return 0;

@@ -19,7 +19,7 @@ static drey_tune_prompt prompts[3];
 
 static int make_models(void **state)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     (void)state;
     toy.n_layers = LAYERS;
     toy.n_embd = WIDTH;
@@ -209,7 +209,7 @@ TEST(refusals)
     drey_tune_options tune = {.prompts = prompts};
     drey_routes routes;
     REFUSED(DREY_ERR_USAGE, "there is no prompt", drey_tune_routes, &o, &tune, &routes);
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.experts.n = 0;
     drey_model *dense = toy_open("dense.gguf", &toy);
     o.target = dense;

@@ -16,7 +16,7 @@ static int32_t prompt[N_PROMPT];
 
 static int open_toys(void **state)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.n_layers = 4;
     toys_open_pair(&toy);
     for (int i = 0; i < N_PROMPT; i++)

@@ -111,9 +111,9 @@ TEST(parts_of_devices)
     unit_set *us = open_set("cpu=3+cpu=2/threads=2+fake=1+fake:plain=9", NULL);
     assert_int_equal(units_n_attending(us), 1);
     assert_string_equal(us->unit[3].no_attention, "the fake device is plain");
-    assert_int_equal(units_attend_slots(us, true, slot), 4);
+    assert_int_equal(units_attend_workers(us, true, slot), 4);
     assert_true(slot[0] == 3 && slot[1] == 0 && slot[2] == 1 && slot[3] == 2);
-    assert_int_equal(units_attend_slots(us, false, slot), 3);
+    assert_int_equal(units_attend_workers(us, false, slot), 3);
     assert_true(slot[0] == 0 && slot[2] == 2);
     ends_with(us, 3, 0.2, true, 0.2, 0); /* a quarter of four fifths */
     ends_with(us, 0, 0.2, true, 0.8, 0);
@@ -268,7 +268,7 @@ static void check_pieces(const attend_split *p, const attend_layer *l, int32_t *
                          int32_t *n_tails)
 {
     int32_t blocks[SPLIT_TASKS] = {0}, tails[SPLIT_TASKS] = {0}, pieces[SPLIT_TASKS] = {0};
-    const int32_t n_slots = p->units->n_slots, n_devices = n_slots - p->units->n_threads;
+    const int32_t n_slots = p->units->n_workers, n_devices = n_slots - p->units->n_threads;
     for (int32_t k = 0; k < n_slots; k++) {
         const int32_t slot = (k + n_slots - n_devices) % n_slots; /* in the order of their parts */
         n_dense[slot] = n_tails[slot] = 0;
@@ -307,7 +307,7 @@ static void compare(const scene *s, const char *units, double boundary)
 static void work_in_order(attend_split *p, const int32_t *order, void *scratch)
 {
     const unit_set *us = p->units;
-    for (int32_t i = 0; i < us->n_slots; i++) {
+    for (int32_t i = 0; i < us->n_workers; i++) {
         if (order[i] < us->n_threads)
             attend_split_work(p, order[i], scratch);
         else
@@ -315,7 +315,7 @@ static void work_in_order(attend_split *p, const int32_t *order, void *scratch)
     }
     if (!attend_split_left(p))
         return;
-    for (int32_t i = 0; i < us->n_slots; i++)
+    for (int32_t i = 0; i < us->n_workers; i++)
         if (order[i] < us->n_threads)
             attend_split_work(p, order[i], scratch);
 }
@@ -325,7 +325,7 @@ static void split_at(scene *s, const char *text, float boundary, size_t n_partia
                      int32_t *n_dense)
 {
     unit_set *us = open_set(text, NULL);
-    attend_split *p = must_alloc(attend_split_bytes(us->n_slots));
+    attend_split *p = must_alloc(attend_split_bytes(us->n_workers));
     attend_layer l = layer_of(s, s->out, us->n_threads);
     int32_t n_tails[8], order[8];
     l.n_partials = n_partials;
@@ -337,7 +337,7 @@ static void split_at(scene *s, const char *text, float boundary, size_t n_partia
     check_pieces(p, &l, n_dense, n_tails);
     memset(s->out, 0xff, ROWS * WIDTH * sizeof *s->out);
     memset(s->partials, 0xff, PARTIALS * sizeof *s->partials);
-    for (int32_t i = 0; i < us->n_slots; i++) {
+    for (int32_t i = 0; i < us->n_workers; i++) {
         int32_t k = rng_below(r, i + 1);
         order[i] = order[k];
         order[k] = i;

@@ -15,7 +15,7 @@ static int32_t prompt[N_PROMPT], long_prompt[N_LONG];
 
 static int make_models(void **state)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.n_layers = LAYERS;
     toy.n_embd = WIDTH;
     toy.experts = (toy_experts){.n = EXPERTS, .n_used = USED, .n_ff = WIDTH, .n_shared = 32};

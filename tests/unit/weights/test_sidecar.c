@@ -22,7 +22,7 @@ enum { N_TEXT = 12 };
 /* Large enough that matrices have several pieces and most pages are not sampled. */
 static toy_options large_toy(void)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     toy.n_embd = 256;
     toy.n_ff = 4096;
     toy.n_layers = 2;
@@ -97,7 +97,7 @@ static void check_bytes(const drey_model *m, const char *path)
         assert_int_equal(e.n_bytes, (uint64_t)((e.n_rows + 31) / 32) * group_bytes);
         uint8_t *raw = malloc(t->n_bytes), *want = aligned_alloc(64, group_bytes),
                 *got = malloc(group_bytes);
-        FILE *model = fopen(gguf_part_path(m->file, t->part), "rb");
+        FILE *model = fopen(gguf_shard_path(m->file, t->part), "rb");
         assert_int_equal(fseek(model, (long)t->offset, SEEK_SET), 0);
         assert_int_equal(fread(raw, 1, t->n_bytes, model), t->n_bytes);
         fclose(model);
@@ -164,7 +164,7 @@ static void check_model(const toy_options *toy)
     write_text(&got, &o, 0.3);
     assert_true(got.stats.sidecar_tokens_per_s >= got.stats.tokens_per_s);
     assert_true(got.stats.tokens_per_s > 0);
-    char *path = path_with(gguf_part_path(m->file, 0), SIDECAR_FILE_ENDING);
+    char *path = path_with(gguf_shard_path(m->file, 0), SIDECAR_FILE_ENDING);
     assert_true(prepare(m, NULL, false, false).written);
     check_bytes(m, path);
     assert_false(prepare(m, NULL, true, false).written);
@@ -185,7 +185,7 @@ TEST(every_type)
         const type_traits *traits = type_find(type);
         if (!traits || !traits->runnable)
             continue;
-        toy_options toy = toy_usual();
+        toy_options toy = toy_default();
         toy.type = type;
         toy.n_embd = 256;
         toy.n_ff = 256;
@@ -285,7 +285,7 @@ static void forge(const char *path, size_t at, uint32_t value)
 
 TEST(damaged_and_foreign)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     drey_model *m = toy_model(&toy);
     const char *path = temp_path("m.gguf.drey");
     prepare(m, NULL, false, false);
@@ -361,7 +361,7 @@ TEST(stale)
     drey_model_close(&m);
 
     /* Another model of the same shapes under the same name, as old as the first. */
-    toy = toy_usual();
+    toy = toy_default();
     m = toy_model(&toy);
     const char *one = temp_path("m.gguf"), *sidecar = temp_path("m.gguf.drey");
     assert_int_equal(utimensat(AT_FDCWD, one, times, 0), 0);
@@ -391,7 +391,7 @@ TEST(check_reads_everything)
     prepare(m, NULL, false, true);
     prepare(m, NULL, true, false);
     int64_t at = (int64_t)t->offset + 100; /* in one of the many pages that are not sampled */
-    change_byte(gguf_part_path(m->file, 0), at, true);
+    change_byte(gguf_shard_path(m->file, 0), at, true);
     good(m);
     refused(&o, DREY_ERR_MISMATCH, "matrix blk.1.ffn_up.weight of the model has changed");
     drey_model_close(&m);
@@ -419,7 +419,7 @@ TEST(check_reads_experts)
     toy_options toy = large_toy();
     toy.experts = (toy_experts){.n = 8, .n_used = 2, .n_ff = 1024};
     drey_model *m = toy_model(&toy);
-    const char *path = temp_path("m.gguf.drey"), *model = gguf_part_path(m->file, 0);
+    const char *path = temp_path("m.gguf.drey"), *model = gguf_shard_path(m->file, 0);
     const drey_prepare_options o = {.model = m, .check = true};
     static const char *const names[] = {"blk.0.ffn_gate_exps.weight", "blk.0.ffn_up_exps.weight",
                                         "blk.1.ffn_down_exps.weight"};
@@ -456,10 +456,10 @@ TEST(samples_cover_experts)
     prepare(m, NULL, false, true);
     for (uint64_t at = 0; at < t->n_bytes && !stale; at += 4096) {
         drey_plan plan;
-        change_byte(gguf_part_path(m->file, 0), (int64_t)(t->offset + at), true);
+        change_byte(gguf_shard_path(m->file, 0), (int64_t)(t->offset + at), true);
         MUST(drey_plan_make, &o, NULL, &plan);
         stale = strstr(plan.sidecar_refused, "is stale: the model's data") != NULL;
-        change_byte(gguf_part_path(m->file, 0), (int64_t)(t->offset + at), true);
+        change_byte(gguf_shard_path(m->file, 0), (int64_t)(t->offset + at), true);
     }
     assert_true(stale);
     drey_model_close(&m);
@@ -523,7 +523,7 @@ TEST(damaged_data)
 
 TEST(places)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     drey_model *m = toy_model(&toy);
     drey_prepare_options o = {.model = m, .force = true};
     o.output = temp_path("m.gguf");
@@ -564,7 +564,7 @@ static bool until_zero(void *user)
 
 TEST(interrupted)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_default();
     drey_model *m = toy_model(&toy);
     const char *path = temp_path("m.gguf.drey"), *partial = temp_path("m.gguf.drey.partial");
     int left;

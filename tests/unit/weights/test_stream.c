@@ -903,7 +903,7 @@ TEST(close_in_any_state)
     stream_close(&none);
 }
 
-TEST(shortened_file_is_told)
+TEST(shortened_file_is_reported)
 {
     for (int m = 1; m < N_MODES; m++) {
         rig r;
@@ -925,7 +925,7 @@ TEST(shortened_file_is_told)
     }
 }
 
-TEST(bad_openings_are_told)
+TEST(bad_openings_are_reported)
 {
     rig r;
     stream *s = NULL;

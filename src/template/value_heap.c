@@ -8,10 +8,10 @@
 #include "common/size_text.h"
 #include "common/utf8.h"
 
-drey_status room_init(room *r, size_t n_text, size_t n_objects, uint64_t most_steps,
+drey_status heap_init(heap *r, size_t n_text, size_t n_objects, uint64_t most_steps,
                       drey_error *err)
 {
-    *r = (room){
+    *r = (heap){
         .most_text = n_text, .most_objects = n_objects, .most_steps = most_steps, .err = err};
     size_t n_bytes = 2 * arena_size(n_text) + arena_size(n_objects);
     TRY(arena_init(&r->memory, n_bytes, false, err));
@@ -21,13 +21,13 @@ drey_status room_init(room *r, size_t n_text, size_t n_objects, uint64_t most_st
     return DREY_OK;
 }
 
-void room_free(room *r)
+void heap_free(heap *r)
 {
     arena_free(&r->memory);
-    *r = (room){0};
+    *r = (heap){0};
 }
 
-void room_fail(room *r, drey_status code, const char *format, ...)
+void heap_fail(heap *r, drey_status code, const char *format, ...)
 {
     if (r->status != DREY_OK)
         return;
@@ -43,26 +43,26 @@ void room_fail(room *r, drey_status code, const char *format, ...)
         error_set(r->err, code, "%s", message);
 }
 
-bool room_charge(room *r, uint64_t n_bytes)
+bool heap_charge(heap *r, uint64_t n_bytes)
 {
     r->steps += 1 + n_bytes / 64;
     if (r->steps > r->most_steps)
-        room_fail(r, DREY_ERR_UNSUPPORTED,
+        heap_fail(r, DREY_ERR_UNSUPPORTED,
                   "this takes more than the %llu million steps that a template may have; write the "
                   "prompt in the model's own format, or shorten the conversation",
                   (unsigned long long)(r->most_steps / 1000000));
-    return room_ok(r);
+    return heap_ok(r);
 }
 
-static void full(room *r)
+static void full(heap *r)
 {
-    room_fail(r, DREY_ERR_UNSUPPORTED,
+    heap_fail(r, DREY_ERR_UNSUPPORTED,
               "this takes more than the %s that it may have for a conversation of this length; "
               "write the prompt in the model's own format, or shorten the conversation",
               SIZE_TEXT(r->memory.size_bytes));
 }
 
-void *room_take(room *r, size_t bytes)
+void *heap_take(heap *r, size_t bytes)
 {
     size_t rounded = (bytes + 7) & ~(size_t)7;
     if (bytes > r->most_objects || rounded > r->most_objects - r->n_objects) {
@@ -76,15 +76,15 @@ void *room_take(room *r, size_t bytes)
 
 /* ---- Making strings ---- */
 
-size_t text_begin(room *r)
+size_t text_begin(heap *r)
 {
     return r->n_text;
 }
 
 /* Room for n bytes at the end; false: there is none. */
-static bool reserve(room *r, size_t n)
+static bool reserve(heap *r, size_t n)
 {
-    if (!room_charge(r, n))
+    if (!heap_charge(r, n))
         return false;
     if (n > r->most_text - r->n_text) {
         full(r);
@@ -93,7 +93,7 @@ static bool reserve(room *r, size_t n)
     return true;
 }
 
-void text_put(room *r, const char *s, size_t n)
+void text_put(heap *r, const char *s, size_t n)
 {
     if (n == 0 || !reserve(r, n))
         return;
@@ -105,7 +105,7 @@ void text_put(room *r, const char *s, size_t n)
     r->n_text += n;
 }
 
-void text_put_marked(room *r, const char *s, size_t n, bool marked)
+void text_put_marked(heap *r, const char *s, size_t n, bool marked)
 {
     size_t at = r->n_text;
     text_put(r, s, n);
@@ -113,12 +113,12 @@ void text_put_marked(room *r, const char *s, size_t n, bool marked)
         memset(r->marks + at, 1, r->n_text - at);
 }
 
-void text_put_value(room *r, value string)
+void text_put_value(heap *r, value string)
 {
     text_put(r, string.text, string.n);
 }
 
-value text_end(room *r, size_t at)
+value text_end(heap *r, size_t at)
 {
     return string_span(r->text + at, r->n_text - at);
 }
@@ -133,7 +133,7 @@ value string_of(const char *s)
     return string_span(s, strlen(s));
 }
 
-value string_copy(room *r, const char *s, size_t n, bool marked)
+value string_copy(heap *r, const char *s, size_t n, bool marked)
 {
     size_t at = text_begin(r);
     text_put_marked(r, s, n, marked);
@@ -142,7 +142,7 @@ value string_copy(room *r, const char *s, size_t n, bool marked)
 
 /* If a is the last string that was made, b is appended in place, so that strings that grow piece by
  * piece are not copied each time. */
-value string_join2(room *r, value a, value b)
+value string_join2(heap *r, value a, value b)
 {
     if (a.n == 0)
         return string_span(b.text, b.n);
@@ -209,10 +209,10 @@ size_t last_character(const char *s, size_t begin, size_t end)
     return character_bytes(s + last, end - last) == end - last ? last : end - 1;
 }
 
-size_t string_characters(room *r, value s)
+size_t string_characters(heap *r, value s)
 {
     size_t n = 0;
-    room_charge(r, s.n);
+    heap_charge(r, s.n);
     for (size_t at = 0; at < s.n; n++)
         at += character_bytes(s.text + at, s.n - at);
     return n;

@@ -32,7 +32,7 @@ static int32_t layer_of(const plan_model *target, int32_t i)
 /* Matrix i, in a pass through `layers` layers, the last of which may be only a part. */
 static matrix_work work_of(const plan_inputs *in, const plan_result *r, int32_t i, double layers)
 {
-    const residency *m = &r->stays[PLAN_TARGET][i];
+    const residency *m = &r->residency[PLAN_TARGET][i];
     int32_t layer = layer_of(&in->model[PLAN_TARGET], i);
     double share = layer < 0 ? m->in_pass : min_f64(max_f64(layers - layer, 0), 1);
     return (matrix_work){.read_bytes = (double)residency_streamed_bytes(m),
@@ -68,7 +68,7 @@ double plan_mean_pass_s(const plan_inputs *in, const plan_result *r, double disk
     return sum;
 }
 
-double plan_usual_pass_s(const plan_inputs *in, const plan_result *r)
+double plan_expected_pass_s(const plan_inputs *in, const plan_result *r)
 {
     const uint64_t bytes = 1 << 30;
     turn_cost usual;
@@ -77,14 +77,14 @@ double plan_usual_pass_s(const plan_inputs *in, const plan_result *r)
                             (double)bytes / cost_pass(&usual, 1 + in->draft.tree_nodes));
 }
 
-int64_t plan_front_layers(const plan_inputs *in, const plan_result *r)
+int64_t plan_leading_layers(const plan_inputs *in, const plan_result *r)
 {
     const plan_model *target = &in->model[PLAN_TARGET];
     for (int32_t layer = 0; layer < target->shape->n_layers; layer++) {
         uint64_t all = 0, stays = 0;
         for (int32_t i = 0; i < target->n_matrices; i++)
             if (layer_of(target, i) == layer) {
-                const residency *m = &r->stays[PLAN_TARGET][i];
+                const residency *m = &r->residency[PLAN_TARGET][i];
                 all += (uint64_t)m->n_groups * m->group_bytes;
                 stays += residency_pinned_bytes(m);
             }

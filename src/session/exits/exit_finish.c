@@ -50,7 +50,7 @@ static void go_back(drey_session *s, int32_t position, const float *hidden)
         s->state = SESSION_PROMPT;
 }
 
-bool exits_settle(drey_session *s, const pass_group *group)
+bool exits_finish(drey_session *s, const pass_group *group)
 {
     session_exits *w = exits_of(s);
     if (group->n_deferred == 0)
