@@ -170,7 +170,7 @@ static drey_status write_machines(const char *path, const machines *m, drey_erro
 }
 
 static drey_status plan_ranks(const cli_settings *s, models *of, prospect *p,
-                              const drey_engine_options *options, drey_error *err)
+                              drey_engine_options *options, drey_error *err)
 {
     machines m = {.n = 0};
     drey_speeds speeds;
@@ -178,7 +178,7 @@ static drey_status plan_ranks(const cli_settings *s, models *of, prospect *p,
     FILE *out = page_of(json_only ? stderr : stdout);
     TRY(ranks_file_read(s->plan.ranks, m.machine, &m.n, err));
     TRY(find_speeds(s, options, &m, &speeds, err));
-    TRY(models_divide(of, s, err));
+    TRY(models_divide(of, s, options, err));
     TRY(drey_ranks_plan(options, &speeds, m.machine, m.n, m.plan, err));
     progress_clear(&p->bar);
     verdict_show_machines(page_target(out), of, m.plan, m.n);

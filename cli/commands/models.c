@@ -257,8 +257,6 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.prefixes = m->prefixes.memory_bytes ? &m->prefixes : NULL;
     options.kv_folder = settings->common.kv_folder;
     options.kv_memory_bytes = settings->common.kv_memory;
-    options.rank_layers = m->n_rank_layers ? m->rank_layers : NULL;
-    options.n_rank_layers = m->n_rank_layers;
     options.io = settings->common.io;
     options.kv = settings->common.kv;
     options.no_sidecar = settings->common.sidecar && strcmp(settings->common.sidecar, "none") == 0;
@@ -266,10 +264,15 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     return options;
 }
 
-drey_status models_divide(models *m, const cli_settings *settings, drey_error *err)
+drey_status models_divide(models *m, const cli_settings *settings, drey_engine_options *options,
+                          drey_error *err)
 {
     const char *text = settings->common.rank_layers;
-    return text ? rank_layers_read(text, m->rank_layers, &m->n_rank_layers, err) : DREY_OK;
+    if (text)
+        TRY(rank_layers_read(text, m->rank_layers, &m->n_rank_layers, err));
+    options->rank_layers = text ? m->rank_layers : NULL;
+    options->n_rank_layers = text ? m->n_rank_layers : 0;
+    return DREY_OK;
 }
 
 /* drey plan measures each time: who asks it waits for the answer. Before a text what was measured
@@ -371,7 +374,7 @@ drey_status models_start(models *m, const cli_settings *s, int32_t n_context, mo
 {
     drey_engine_options options;
     TRY(models_choose(m, s, n_context, &options, err));
-    TRY(models_divide(m, s, err));
+    TRY(models_divide(m, s, &options, err));
     if ((s->command & (CLI_RUN | CLI_CHAT | CLI_SERVE)) && !m->ranks) {
         TRY(models_look(m, s, &options, err));
         progress_clear(bar);

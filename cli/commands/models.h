@@ -71,9 +71,9 @@ void models_leave_ranks(models *m);
 drey_status models_look(models *m, const cli_settings *settings, const drey_engine_options *options,
                         drey_error *err);
 
-/* Takes the ranks' layers that settings name into m->rank_layers. From then on engine options are
- * those of ranks. */
-drey_status models_divide(models *m, const cli_settings *settings, drey_error *err);
+/* Takes the ranks' layers that settings name into m->rank_layers and into engine options. */
+drey_status models_divide(models *m, const cli_settings *settings, drey_engine_options *options,
+                          drey_error *err);
 
 /* All that settings say about the engine. n_context is what the command chose. The options borrow
  * the models. */
