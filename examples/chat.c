@@ -20,7 +20,8 @@ static bool print_text(void *user, const char *bytes, size_t n_bytes)
     return fwrite(bytes, 1, n_bytes, stdout) == n_bytes && fflush(stdout) == 0;
 }
 
-/* Whatever the messages say, it is text: none of it becomes a special token. */
+/* Makes the prompt's ids. Whatever the messages say, it is text: none of it becomes a special
+ * token. */
 static drey_status make_prompt(const drey_model *model, int n_texts, char **texts, int32_t *ids,
                                size_t *n_ids, drey_error *err)
 {
@@ -36,8 +37,8 @@ static drey_status make_prompt(const drey_model *model, int n_texts, char **text
     return drey_chat_encode(model, &request, DREY_TOKENIZE_BOS, ids, MAX_PROMPT, n_ids, err);
 }
 
-/* Whatever promises most here, by what drey tune -m measured where it did: a small model in the
- * target's folder, its own planes, heads, or what the text itself suggests. */
+/* Chooses the draft that promises most here, by what drey tune -m measured where it did: a small
+ * model in the target's folder, its own planes, heads, or what the text itself suggests. */
 static drey_status choose_draft(drey_engine_options *options, drey_draft_choice *choice,
                                 drey_pair_report *known, drey_error *err)
 {

@@ -94,7 +94,7 @@ typedef struct case_special {
 /* clang-format off */""" % unicodedata.unidata_version)
     for name, table in tables.items():
         rows(f"case_run {name}", ["{0x%X, 0x%X, %d, %d}," % run for run in runs(table)])
-    print("/* In upper case; in lower case there is U+0130 alone. */")
+    print("/* Characters that become several in upper case; in lower case there is U+0130 alone. */")
     rows("case_special upper_specials",
          ["{0x%X, 0x%X, 0x%X, %s}," % (*run[:3], literal(run[3])) for run in specials(str.upper)])
     assert [run[0] for run in specials(str.lower)] == [0x130]

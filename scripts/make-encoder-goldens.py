@@ -33,7 +33,7 @@ _spec.loader.exec_module(_toys)
 
 
 def bucket(relative, n_buckets, both_ways):
-    """Of a key's position less the query's."""
+    """Returns the bucket of a key's position less the query's."""
     first = 0
     if both_ways:
         n_buckets //= 2

@@ -59,7 +59,7 @@ typedef struct event_request {
     bool usage, progress, timings, provisional, verbose;
 } event_request;
 
-/* How long a text may be. */
+/* Limits of a text's length. */
 typedef struct length_request {
     int32_t n_predict; /* tokens to write; 0: the prompt is computed, and kept */
     int32_t most_ms;   /* a text of several lines ends when it took longer; <= 0: never */
@@ -127,8 +127,8 @@ typedef struct part_ends {
 
 /* A request that writes no text (admin.h). */
 typedef struct admin_request {
-    char file[REQUEST_FILE_BYTES]; /* of a session that is saved or restored */
-    int32_t norm;                  /* of vectors, as drey_embed_normalize */
+    char file[REQUEST_FILE_BYTES]; /* file of a session that is saved or restored */
+    int32_t norm;                  /* norm of vectors, as drey_embed_normalize */
     bool base64, native;           /* their form */
 } admin_request;
 
@@ -138,7 +138,7 @@ typedef struct request_id {
 } request_id;
 
 typedef struct request {
-    const struct shared *shared; /* that it is part of */
+    const struct shared *shared; /* state that it is part of */
     bool used;
     bool abandoned; /* it is released once its sequences are done */
     request_kind kind;
@@ -153,7 +153,7 @@ typedef struct request {
     grammar_request grammar;
     prompt_request prompts;
     part_ends parts;
-    drey_reply_form reply; /* how a chat's answer is taken apart */
+    drey_reply_form reply; /* form by which a chat's answer is taken apart */
     admin_request admin;
     request_id id;
     size_t n_own; /* bytes of the serializer at the front of the first sequence's records */
@@ -168,7 +168,7 @@ typedef enum sequence_state {
     SEQUENCE_DONE
 } sequence_state;
 
-/* How far a text has come. */
+/* Progress of a text. */
 typedef struct sequence_counts {
     int64_t n_cached; /* tokens of the prompt that were not computed */
     int64_t prompt_done, prompt_total, n_tokens;
@@ -188,8 +188,8 @@ struct sequence {
     bool cancelled; /* nobody wants it any more, or the server stops */
     char *records;  /* [capacity] */
     size_t capacity, n_written, n_published, n_read;
-    bool keep;                        /* what was read is read again: nothing is forgotten */
-    bool overflow;                    /* there was no room */
+    bool keep;     /* records that were read are read again: nothing is forgotten */
+    bool overflow; /* there was no room */
     char shown[DREY_MAX_PROVISIONAL]; /* [n_shown]: what follows the published text */
     size_t n_shown;
     bool shown_changed;
@@ -211,8 +211,8 @@ typedef enum record_kind {
     RECORD_VECTOR
 } record_kind;
 
-/* In front of each record's bytes. A token's are drey_logprob, the one written first; progress is a
- * record_progress. */
+/* Head in front of each record's bytes. A token's bytes are drey_logprob, the one written first;
+ * progress is a record_progress. */
 typedef struct record_head {
     uint16_t kind, n;
 } record_head;
@@ -242,10 +242,10 @@ typedef struct serve_totals {
     double prompt_s, predicted_s;
     int64_t drafts, drafted, accepted;
     int64_t depth_accepted[DREY_SPECULATION_DEPTHS];
-    int64_t steps, busy_slots; /* of the engine, and sessions that took part in them */
+    int64_t steps, busy_slots; /* steps of the engine, and sessions that took part in them */
     int64_t requests, refused, bad, cancelled_queued, cancelled_prompt, cancelled_writing;
     int64_t too_slow;  /* clients */
-    double ceiling;    /* of the last text, tokens per second */
+    double ceiling;    /* ceiling of the last text, tokens per second */
     double sequence_s; /* a sequence's usual time, of late */
     drey_counts engine;
     drey_prefixes prefixes;
@@ -254,7 +254,7 @@ typedef struct serve_totals {
 /* A session of the engine, which sequences take in turns. */
 typedef struct server_slot {
     drey_session *session;
-    drey_grammar *grammar; /* of the sequence's text; NULL: there is none */
+    drey_grammar *grammar; /* grammar of the sequence's text; NULL: there is none */
     sequence *sequence;    /* NULL: it is idle */
     int64_t used;          /* when, counted in sequences */
     int64_t n_timeline;

@@ -38,7 +38,7 @@ static int32_t level_of(const level_table *t, float x)
     return t->nearest[(int32_t)min_f32(max_f32(x + 128.5f, 0), 255)];
 }
 
-/* With the levels next to x / scale: the best scale for them, and the part of the block's square
+/* Returns the best scale for the levels next to x / scale; *gain: the part of the block's square
  * that it represents. */
 static float refit(const level_table *t, const float *x, float scale, float *gain)
 {

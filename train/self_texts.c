@@ -366,7 +366,7 @@ static drey_status begin_text(writing_room *r, writer *w, drey_error *err)
     return probe_settings(w->session, &settings, err);
 }
 
-/* From time to time, syncs what was written and drops it from the page cache, which counts as
+/* Syncs from time to time what was written, and drops it from the page cache, which counts as
  * memory. */
 static drey_status let_go(writing_room *r, drey_error *err)
 {
@@ -600,8 +600,7 @@ size_t self_texts_bytes(int64_t n, int32_t n_embd)
            arena_size((size_t)n * sizeof(int32_t)) + 2 * arena_size((size_t)n);
 }
 
-/* With few texts there may be none to judge with, or none to train with: then the last positions
- * are held out. */
+/* Holds out the last positions where few texts leave none to judge with, or none to train with. */
 static void hold_last(self_texts *t)
 {
     int64_t n_held = 0, from = t->n - max_i64(t->n / HELD_EVERY, 2);

@@ -52,7 +52,7 @@ static const other_name options[] = {
     {"--ssl-key-file --ssl-cert-file", NULL, "put a server with TLS, as nginx, before drey serve"},
 };
 
-/* Without a counterpart: a line does without them. */
+/* Names without a counterpart: a line does without them. */
 static const other_name needless[] = {
     {"-ngl --gpu-layers --n-gpu-layers -ngld --gpu-layers-draft --n-gpu-layers-draft --num-gpu "
      "-dev --device -sm --split-mode -ts --tensor-split -mg --main-gpu",

@@ -42,7 +42,7 @@ typedef struct models {
         drey_progress_fn *fn; /* hears of it in the bar's place; NULL: the bar does */
         void *user;
     } loading;
-    int32_t rank_layers[RANKS_FILE_MOST]; /* of each, if the settings say so: */
+    int32_t rank_layers[RANKS_FILE_MOST]; /* layers of each rank, if the settings say so: */
     uint64_t n_rank_layers;
     drey_engine *engine;   /* by models_start; NULL: not open, */
     drey_session *session; /* nor a session in it */
@@ -80,8 +80,8 @@ drey_status models_divide(models *m, const cli_settings *settings, drey_engine_o
 drey_engine_options models_engine_options(const models *m, const cli_settings *settings,
                                           int32_t n_context);
 
-/* With -d auto sets drafter, draft and why (drey_choose_draft). Again where something else has room
- * now. */
+/* Sets drafter, draft and why with -d auto (drey_choose_draft). Chooses again where something else
+ * has room now. */
 drey_status models_choose_draft(models *m, const cli_settings *settings, int32_t n_context,
                                 drey_error *err);
 /* The same, and engine options that begin with what was measured of the draft. */
@@ -103,8 +103,8 @@ drey_status models_start(models *m, const cli_settings *settings, int32_t n_cont
                          progress *bar, drey_error *err);
 void models_stop(models *m);
 
-/* With -v the plan of the engine and the draft, briefly; the ranks; nothing of it with -q. Warnings
- * in any case. */
+/* Shows with -v the plan of the engine and the draft, briefly; the ranks; nothing of it with -q.
+ * Shows warnings in any case. */
 void models_show_plan(const models *m, const cli_settings *settings);
 
 /* Writes a text after the prompt's ids. A signal cancels it, also one that came before it began;

@@ -57,7 +57,7 @@ static bool has_file(drey_drafter drafter, const char *model)
     return n > 0 && (size_t)n < sizeof path && access(path, R_OK) == 0;
 }
 
-/* With the policy that was asked for alone, if one was. */
+/* Adds the ways of a drafter: with the policy that was asked for alone, if one was. */
 static void add_drafter(way_list *list, const verify_way *plain, drey_drafter drafter,
                         drey_policy asked)
 {

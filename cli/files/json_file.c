@@ -81,7 +81,7 @@ static bool write_in_place(const char *path, file_put_fn *put, void *user)
     return file && fill(file, put, user);
 }
 
-/* Without a message where nobody reads the pipe any more. */
+/* Fails, without a message where nobody reads the pipe any more. */
 static drey_status cannot_write(const char *path, drey_error *err)
 {
     bool is_output = strcmp(path, "-") == 0;
@@ -225,7 +225,7 @@ void json_statistics(json_writer *w, const drey_statistics *s)
     json_put_text(w, "finish_reason", drey_finish_name(s->finish));
 }
 
-/* Without the zeros at the end. */
+/* Writes counts without the zeros at the end. */
 static void add_counts(json_writer *w, const char *name, const int64_t *count, int n)
 {
     double numbers[256];

@@ -61,7 +61,7 @@ static void note_side_file(void *user, const char *name, const char *type, const
         note_missing(user, "it holds a model's heads or predictors, and no model");
 }
 
-/* By its header: what is missing or not supported is seen without loading it. */
+/* Checks a model by its header: what is missing or not supported is seen without loading it. */
 static void check(router_model *m, char *why)
 {
     drey_error err = {0};

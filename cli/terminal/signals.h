@@ -18,7 +18,7 @@ void signals_hold(void);
 void signals_release(void);
 void signals_watch(drey_session *session);
 void signals_unwatch(void);
-/* From here on the first signal is only noted, for who asks signals_exit_code now and then. */
+/* Only notes the first signal from here on, for code that asks signals_exit_code now and then. */
 void signals_note(void);
 /* Returns whether SIGINT has come; it is forgotten then. Other signals stay. */
 bool signals_take_interrupt(void);

@@ -104,7 +104,7 @@ typedef struct drey_engine_options {
     /* Rank 0's, borrowed until the engine is closed: this engine computes the first of the target's
      * layers and the other ranks the others. NULL: it computes all. */
     drey_ranks *ranks;
-    /* With ranks: how many of the target's layers each rank computes, copied; the sum is all
+    /* Numbers of the target's layers that each rank computes, with ranks; copied. The sum is all
      * layers. Rank 0 may have none: it has the embedding, the head and the draft then. NULL: by the
      * memory and the disk that each rank has. */
     const int32_t *rank_layers; /* [n_rank_layers], one for each rank */

@@ -120,7 +120,8 @@ class Conversation:
         return out
 
     def _message(self, message: Dict[str, Any]) -> Dict[str, Any]:
-        """With its content as text, and its calls as the template takes them."""
+        """Returns the message with its content as text, and its calls as the template takes
+        them."""
         out = {**message, "role": self._role(message)}
         text, calls = text_of(message), out.pop("tool_calls", None)
         if calls and self.form.in_words:

@@ -30,7 +30,7 @@ class Stream(Iterator[T], Generic[T]):
 
     @property
     def closed(self) -> bool:
-        """Whether it has ended, by itself or by close()."""
+        """Returns whether it has ended, by itself or by close()."""
         return self._pieces.gi_frame is None or self._writer._closed
 
     def __repr__(self) -> str:
@@ -84,7 +84,7 @@ class AsyncStream(AsyncIterator[T], Generic[T]):
 
     @property
     def closed(self) -> bool:
-        """Whether it has ended, by itself or by aclose()."""
+        """Returns whether it has ended, by itself or by aclose()."""
         return self._stream.closed
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Whether drey stays within its budget, whatever the budget is.
+"""Checks whether drey stays within its budget, whatever the budget is.
 
 Every case is run with budgets from the smallest that works to the whole file, each in a memory
 cgroup of 1.05 and in one of 2 times the budget, without swap, with a cold page cache (root). For
@@ -117,7 +117,7 @@ class Budget:
         return model, words + [w for w in more if w != "sidecar"]
 
     def smallest_and_whole(self, model, words):
-        """In MiB: the least budget that works, and one that holds everything."""
+        """Returns in MiB the least budget that works, and one that holds everything."""
         plan = json.loads(run_command([
             self.drey.program, "plan", "-m", model, "-t", self.drey.threads, "-c",
             str(self.args.context), *words, "--memory", "unlimited", "--no-measure", "--json", "-"]))

@@ -106,8 +106,8 @@ def say(row, got):
 
 
 def likeness(got, prompt, results):
-    """Of a lossy text, to the target's own; that of any other side is kept. Unknown until one has
-    run in this invocation."""
+    """Likeness of a lossy text to the target's own; the text of any other side is kept. Unknown
+    until one has run in this invocation."""
     if not got["speculation"]["lossy"]:
         results.target_ids.setdefault(prompt["id"], got["ids"])
         return {"agreement": 1, "rouge_l": 1}
@@ -244,8 +244,8 @@ def known(rows, side, group, metric):
 
 
 def show_waits(title, rows, groups):
-    """When tokens were there, and what became of verifications; of lossy sides how much of their
-    text is the target's."""
+    """Prints when tokens were there, and what became of verifications; of lossy sides how much of
+    their text is the target's."""
     if not any(r.get("verified") for r in rows):
         return
     lines = []
@@ -267,7 +267,7 @@ def show_waits(title, rows, groups):
 
 
 def ratios(values, best, side, group):
-    """Of each prompt that both sides wrote, in tokens of the group."""
+    """Ratios of each prompt that both sides wrote, in tokens of the group."""
     of_best = values.get((best, group), {})
     return [of_best[p] / v for p, v in values.get((side, group), {}).items() if p in of_best and v]
 
@@ -294,7 +294,7 @@ def show_peers(title, speeds, groups, best):
 
 
 def show(rows, best="optimal"):
-    """Of each prompt the median of its rounds, of each group the median of its prompts."""
+    """Prints of each prompt the median of its rounds, of each group the median of its prompts."""
     for (target, draft, budget), of in cases_of(rows).items():
         speeds, per_pass = medians(of, "tokens_per_s"), medians(of, "tokens_per_pass")
         groups = list(dict.fromkeys(r["group"] for r in of))

@@ -75,7 +75,8 @@ def exits_of(got):
 
 
 def of_oracle(args, drey, results, prompts, budget):
-    """Of each group: the shares of held-out tokens that are final for good after each layer."""
+    """Records of each group the shares of held-out tokens that are final for good after each
+    layer."""
     for group in dict.fromkeys(p["group"] for p in prompts):
         row = row_of(args, "oracle", {"id": "held-out", "group": group}, budget, 0)
         lines = [p["line"] for p in prompts if p["group"] == group]

@@ -96,7 +96,7 @@ class Record:
         return median(list(self.of(case, side, metric).values()))
 
     def ratios(self, case, metric, ours, theirs):
-        """Of each round in which both sides have a value; above 1 where ours is better."""
+        """Ratios of each round in which both sides have a value; above 1 where ours is better."""
         a, b = self.of(case, ours, metric), self.of(case, theirs, metric)
         pairs = [(a[r], b[r]) for r in a if a[r] and b.get(r)]
         return [y / x if less_is_better(metric) else x / y for x, y in pairs]

@@ -47,7 +47,7 @@ def address_of(server, log):
 
 
 def listening(pid):
-    """Where a server listens that says nothing of its port; None: nowhere yet."""
+    """Address of a server that says nothing of its port; None: it listens nowhere yet."""
     try:
         files = f"/proc/{pid}/fd"
         open_files = {os.readlink(f"{files}/{name}") for name in os.listdir(files)}
@@ -68,7 +68,7 @@ def answers(address):
 
 
 def ask(address, path, body=None):
-    """What it answers, as JSON."""
+    """Returns what the server answers, as JSON."""
     request = urllib.request.Request(address + path, json.dumps(body).encode() if body else None,
                                      {"Content-Type": "application/json"})
     with urllib.request.urlopen(request) as answer:

@@ -20,7 +20,7 @@ SQUIRRELS = "The three most important things about squirrels are these. "  # 11 
 
 
 class Stop(Exception):
-    """What is missing, or what failed: said to the user, and the end."""
+    """Something is missing, or has failed: said to the user, and the end."""
 
 
 def chosen(words, known, what, mark=","):
@@ -102,8 +102,8 @@ class Drey:
         return path
 
     def bench_model(self, model, limit_mib=None, prompt=512, decode=128, more=()):
-        """What `drey bench model` says of prompt, text and passes, flat: pass_N_s and so on. In a
-        limit, --memory is the limit over 1.05."""
+        """Returns what `drey bench model` says of prompt, text and passes, flat: pass_N_s and so
+        on. In a limit, --memory is the limit over 1.05."""
         out = self.path("model.json")
         memory = str(limit_mib * MIB * 100 // 105) if limit_mib else "unlimited"
         command = [self.program, "bench", "model", "-m", model, "-t", self.threads,
@@ -173,8 +173,8 @@ class Peer:
         return [(self.name, [])] + ([(self.name + "+repack", ["-rtr", "1"])] if self.repacks else [])
 
     def bench(self, model, options, prompt, decode, widths, repeats):
-        """What drey.bench_model says, of llama-bench. A pass of n rows is its prompt of n tokens,
-        with logits for the last row alone. Also the build it names."""
+        """Returns what drey.bench_model says, of llama-bench. A pass of n rows is its prompt of n
+        tokens, with logits for the last row alone. Also the build it names."""
         def measure(*words):
             return json.loads(run([f"{self.folder}/llama-bench", "-m", model, "-t", self.threads,
                                    "-o", "json", *options, *words], env=self.env))

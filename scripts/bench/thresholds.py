@@ -48,7 +48,7 @@ def milestones_of(trace):
 
 
 def likeness(got, prompt, results):
-    """To a text of this invocation that is not lossy."""
+    """Likeness to a text of this invocation that is not lossy."""
     if not got["speculation"]["lossy"]:
         results.target_ids.setdefault(prompt["id"], got["ids"])
         return 1

@@ -1,5 +1,5 @@
-"""What a user waits for, from the traces that drey run --trace writes: when the 64th, 128th and
-256th token were there, useless verifications, long waits, the speed at which trees grow, and what a
+"""Waits of a user, from the traces that drey run --trace writes: when the 64th, 128th and 256th
+token were there, useless verifications, long waits, the speed at which trees grow, and what a
 verification takes by its rows.
 
 A verification is useless if guesses were submitted and none was right; it finds an error if the
@@ -66,7 +66,7 @@ def of_trace(path):
 
 
 def with_draft(verify, steps):
-    """Whether the draft worked while that pass was under way."""
+    """Returns whether the draft worked while that pass was under way."""
     return any(s["ts"] < verify["ts"] + verify["dur"] and verify["ts"] < s["ts"] + s["dur"] for s in steps)
 
 

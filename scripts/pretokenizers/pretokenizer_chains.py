@@ -1,6 +1,7 @@
-"""How published models divide texts before byte-level BPE: the steps of their tokenizer.json, or
-where no file is at hand (marked) those of llama.cpp's loader. A step is an expression whose matches
-become pieces, as what is between them does, or a pair of an expression and another behavior.
+"""Ways in which published models divide texts before byte-level BPE: the steps of their
+tokenizer.json, or where no file is at hand (marked) those of llama.cpp's loader. A step is an
+expression whose matches become pieces, as what is between them does, or a pair of an expression and
+another behavior.
 """
 
 CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"

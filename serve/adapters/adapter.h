@@ -79,8 +79,8 @@ enum { BLOCK_NONE, BLOCK_TEXT, BLOCK_REASONING, BLOCK_CALL };
 /* State of these forms, in answer.own. */
 typedef struct adapter_state {
     int32_t kind, n;                 /* the block that is open, and how many there were */
-    int32_t n_calls, n_whole;        /* of tools; those that were not broken off */
-    int32_t n_items, n_events, step; /* of /v1/responses */
+    int32_t n_calls, n_whole;        /* calls of tools, and those that were not broken off */
+    int32_t n_items, n_events, step; /* numbers of /v1/responses */
 } adapter_state;
 _Static_assert(sizeof(adapter_state) <= sizeof(int32_t) * ANSWER_OWN_NUMBERS, "it has room");
 

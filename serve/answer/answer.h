@@ -29,7 +29,7 @@ typedef struct answer {
     bool begun;          /* text_out.begun, between two pieces */
     bool open;           /* this pass has begun a text or a list; set by the serializer */
     int32_t own[ANSWER_OWN_NUMBERS];     /* the serializer's */
-    serve_usage usage;                   /* of the request that was given back */
+    serve_usage usage;                   /* usage of the request that was given back */
     size_t offset[REQUEST_MOST_CHOICES]; /* characters of each text that came, of a stream */
     /* readers of each text; begun again for each pass */
     drey_reply_reader readers[REQUEST_MOST_CHOICES];

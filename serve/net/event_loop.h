@@ -13,7 +13,7 @@ typedef void event_fn(void *user, void *of, uint32_t events);
 
 typedef struct watched {
     int fd;          /* -1: closed */
-    uint32_t events; /* that are waited for; 0: none */
+    uint32_t events; /* events that are waited for; 0: none */
     event_fn *on_event;
     void *user, *of;
 } watched;
@@ -40,5 +40,5 @@ void event_loop_watch(const event_loop *l, watched *w, uint32_t events);
 /* Closes it. */
 void event_loop_drop(const event_loop *l, watched *w);
 void event_loop_run(event_loop *l);
-/* From any thread. */
+/* Wakes the loop, from any thread. */
 void event_loop_wake(int fd);

@@ -82,7 +82,7 @@ static void close_connection(void *user, http_client *c)
     stream_leave(closed);
 }
 
-/* It was refused just now. */
+/* Reports a client that was refused just now. */
 static void turned_out(void *user, http_client *c)
 {
     connection *closed = (connection *)c;

@@ -100,7 +100,7 @@ static void write_calls(const conversation *c, const json_value *calls, text_out
     out_json(out, "]");
 }
 
-/* In a JSON string: the calls in the form that drey_reply_tools_text describes. */
+/* Writes the calls into a JSON string, in the form that drey_reply_tools_text describes. */
 static void describe_calls(const json_value *calls, text_out *out)
 {
     for (const json_value *one = calls->first; one; one = one->next) {

@@ -22,7 +22,7 @@ static bool is_empty(const json_value *v)
 /* Numbers and parts that would change the text: a value that asks for nothing is accepted. */
 enum {
     NUMBER, /* the value itself */
-    UP_TO,  /* that or less */
+    UP_TO,  /* the value or less */
     PARTS,  /* nothing in it, or false */
     SET,    /* true */
     ANY     /* none */
@@ -30,7 +30,7 @@ enum {
 static const struct {
     int neutral;
     double number;
-    const char *keys; /* of OpenAI, other servers and front ends: parse_lists */
+    const char *keys; /* keys of OpenAI, other servers and front ends: parse_lists */
 } not_computed[] = {
     {NUMBER, 1,
      " best_of typical_p n_cmpl length_penalty num_beams encoder_repetition_penalty "

@@ -1,6 +1,6 @@
-/* How the next token is chosen: temperature, filters, penalties, and their order. Names are those
- * of OpenAI's API and of llama.cpp's server; where two name the same thing, the last that is read
- * here counts. */
+/* Choice of the next token: temperature, filters, penalties, and their order. Names are those of
+ * OpenAI's API and of llama.cpp's server; where two name the same thing, the last that is read here
+ * counts. */
 #include "serve/parse/parse_fields.h"
 
 #include <string.h>
@@ -75,7 +75,7 @@ static bool get_penalties(const parsing *a, request *t)
 
 /* ---- Their order ---- */
 
-/* In the order in which they are computed here. */
+/* Samplers in the order in which they are computed here. */
 enum { PENALTIES, DRY, TOP_K, TOP_P, MIN_P, TEMPERATURE, N_SAMPLERS };
 static const char *const samplers[N_SAMPLERS] = {"penalties", "dry",   "top_k",
                                                  "top_p",     "min_p", "temperature"};
@@ -125,7 +125,7 @@ static int which_sampler(const char *name, size_t n)
 
 typedef struct sampler_order {
     bool named[N_SAMPLERS];
-    int last; /* of those that change something; -1: none yet */
+    int last; /* the last of those that change something; -1: none yet */
 } sampler_order;
 
 static bool add_sampler(const parsing *a, const request *t, int which, sampler_order *order)

@@ -24,7 +24,7 @@ typedef enum message_kind {
 
 typedef struct message {
     message_kind kind;
-    drey_status error; /* of MESSAGE_END */
+    drey_status error; /* status of MESSAGE_END */
     union {
         process_needs needs;
         serve_event event;

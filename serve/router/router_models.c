@@ -1,4 +1,4 @@
-/* Which model a request gets, and which models are loaded: see router_state.h. */
+/* Choice of a request's model, and of the models that are loaded: see router_state.h. */
 #include "serve/router/router_state.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ static const double doubt_s = 0.3;
 
 /* ---- Which model ---- */
 
-/* As it is, or with ollama's usual tag after it. */
+/* Returns whether a text is the name, as it is or with ollama's usual tag after it. */
 static bool is_name(const char *text, const char *name)
 {
     size_t n = strlen(name);
@@ -200,7 +200,7 @@ static model_process *loaded_model(router *r, proxied *c)
     return found;
 }
 
-/* By the body. NULL: it has been refused. */
+/* Chooses a model by the body. NULL: the request has been refused. */
 static model_process *choose_by_body(router *r, proxied *c)
 {
     char name[ROUTER_NAME_BYTES];
@@ -245,7 +245,7 @@ static model_process *choose_model(router *r, proxied *c)
 
 /* ---- Memory ---- */
 
-/* Without what this process has or may touch. */
+/* Returns the budget without what this process has or may touch. */
 static uint64_t left_for_models(const router *r, uint64_t budget)
 {
     unsigned long long pages = 0;
@@ -388,7 +388,7 @@ static bool may_again(proxied *c)
     return true;
 }
 
-/* It may be ending: until that is seen, it is asked now and then. */
+/* Returns whether a process may be ending: until that is seen, it is asked now and then. */
 static bool is_doubtful(const model_process *m)
 {
     return m->life.broken_s > 0 && serve_clock_s() - m->life.broken_s < doubt_s;

@@ -1,4 +1,4 @@
-/* From the names that a folder has to tensors of the file: see tensor_plan.h. */
+/* Maps the names that a folder has to tensors of the file: see tensor_plan.h. */
 #include "convert/tensor_plan.h"
 
 #include <stdio.h>

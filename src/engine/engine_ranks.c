@@ -107,7 +107,7 @@ size_t engine_ranks_bytes(const drey_engine *e)
     return is_part ? 2 * ranks_room_bytes(c->n_sessions, rows, c->target->shape.n_embd) + paths : 0;
 }
 
-/* What rank 0 alone has, or no run with ranks. */
+/* Clears what rank 0 alone has, and what no run with ranks has. */
 static void clear_rank_0(drey_engine_options *o)
 {
     o->ranks = NULL;

@@ -67,8 +67,9 @@ static words guesses_here(const exit_user *user)
     return w;
 }
 
-/* With another drafter's candidates the scores of predictors would be random. Heads and predictors
- * each know their target; predictors serve all heads of it. */
+/* Checks the source of the guesses: with another drafter's candidates the scores of predictors
+ * would be random. Heads and predictors each know their target; predictors serve all heads of
+ * it. */
 static drey_status check_source(const exit_predictors *p, const exit_user *user, const char *path,
                                 drey_error *err)
 {

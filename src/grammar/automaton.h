@@ -25,7 +25,7 @@ typedef enum edge_kind {
     EDGE_NOTHING,
     EDGE_RULE,
     EDGE_COUNT, /* a long repetition, of which a note says more (NOTE_TIMES) */
-    /* In rules with a note: */
+    /* Edges in rules with a note: */
     EDGE_MEMBER, /* a whole rule: member `low` of a set, which has not come; EACH_MOST: others */
     EDGE_MORE,   /* nothing, if there are members that have not come */
     EDGE_LEAVE,  /* nothing, to the rule's end */
@@ -46,7 +46,7 @@ typedef struct automaton_edge {
 typedef enum note_kind {
     NOTE_TIMES,  /* `rule`, which is never empty, from `least` to `most` times; then node `to` */
     NOTE_TICKS,  /* from `least` to `most` of them */
-    NOTE_MEMBERS /* those of `required`, each of `all` at most once, any number of others */
+    NOTE_MEMBERS /* members of `required`, each of `all` at most once, any number of others */
 } note_kind;
 
 typedef struct automaton_note {

@@ -61,9 +61,8 @@ typedef struct grammar_cursor {
     const int32_t *state;
 } grammar_cursor;
 
-/* In the following, `state` points into memory that is held.
- *
- * The state after the token; GRAMMAR_NOWHERE: it is not allowed, or ends the text. */
+/* Returns the state after the token; GRAMMAR_NOWHERE: it is not allowed, or ends the text. Here and
+ * in the following, `state` points into memory that is held. */
 int32_t grammar_follow(drey_grammar *g, const int32_t *state, int32_t token);
 /* Returns whether the token may come: a text of the grammar continues with its bytes. Tokens that
  * end a text may where the grammar may end, and where no other token may come. */

@@ -318,7 +318,8 @@ static void keep_cells(states *s, const bool *keeps)
     }
 }
 
-/* In their order, so that nothing is overwritten before it is moved. */
+/* Moves the states that are kept, in their order, so that nothing is overwritten before it is
+ * moved. */
 static void keep_states(states *s, const bool *keeps, int32_t *new_id)
 {
     const int32_t n_before = s->n;

@@ -103,7 +103,7 @@ typedef struct attend_pairs {
 
 /* Up to 64 positions, wherever they are. */
 typedef struct attend_block {
-    kv_format format, value_format; /* of keys in groups, of values */
+    kv_format format, value_format; /* formats of keys in groups and of values */
     int32_t dense, count; /* positions: [0, dense) have their keys in groups, [dense, count) in
                            * rows; count: 1 .. ATTEND_BLOCK */
     const uint8_t *keys[ATTEND_GROUPS];       /* groups; those with no position may be anything */
@@ -113,7 +113,7 @@ typedef struct attend_block {
     const uint8_t *ahead_keys, *ahead_values; /* NULL, or what the kernel should ask for: this
                                                * block's values while it reads keys, the next one's
                                                * keys while it reads values */
-    size_t key_bytes, value_bytes;            /* of so many bytes */
+    size_t key_bytes, value_bytes;            /* sizes of ahead_keys and ahead_values */
 } attend_block;
 
 struct attend_kernel {
@@ -126,7 +126,7 @@ struct attend_kernel {
     void (*scores)(const attend_pairs *pairs, const attend_block *block);
     /* Scores of the other rows. Has to come before rest, unless count is ATTEND_BLOCK and dense. */
     void (*row_scores)(const attend_pairs *pairs, const attend_block *block);
-    /* With these at hand: m_b, l_b and a_b of the block, which are folded into m, l and a; the
+    /* Computes m_b, l_b and a_b of the block from these scores, and folds them into m, l and a; the
      * first block's are taken as they are. */
     void (*rest)(const attend_pairs *pairs, const attend_block *block, bool first);
     /* The same fold with results that a call of rest with `first` left elsewhere. */

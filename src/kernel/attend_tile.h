@@ -384,7 +384,7 @@ static void widen_key_scales(const attend_block *b, int32_t k_dim, float *to)
     }
 }
 
-/* And of its values, [position][v_dim / 32]. */
+/* Widens the scales of a block's values, [position][v_dim / 32]. */
 static void widen_value_scales(const attend_block *b, int32_t v_dim, float *to)
 {
     int32_t n_d = v_dim / KV_Q8_BLOCK;
@@ -429,7 +429,7 @@ static void widen_values(attend_block *wide, const attend_block *b, int32_t v_di
     }
 }
 
-/* Where floats of a q8_0 block of `dim` go after its scales. */
+/* Returns where floats of a q8_0 block of `dim` go after its scales. */
 static float *wide_numbers(const attend_pairs *g, int32_t dim)
 {
     return g->wide + dim / KV_Q8_BLOCK * ATTEND_BLOCK + 16;

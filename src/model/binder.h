@@ -18,8 +18,8 @@ typedef struct binder {
     arena *arena; /* NULL: counts */
     bool *bound;  /* [gguf_n_tensors]: it has a role */
     int32_t layer;
-    size_t n_bytes;      /* of vectors, parts of tensors and blocks' own, counted */
-    max_align_t own[32]; /* of a block, while it counts */
+    size_t n_bytes;      /* bytes of vectors, parts of tensors and blocks' own, counted */
+    max_align_t own[32]; /* memory of a block, while it counts */
     drey_error *err;
 } binder;
 

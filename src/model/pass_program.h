@@ -64,7 +64,7 @@ typedef struct program {
     program_step *step; /* [n], the last one being STEP_END */
     int32_t n, most;
     int32_t *begin;    /* [n_layers + 1]: where layers begin, and what follows them */
-    block_list blocks; /* of all layers that the model has had */
+    block_list blocks; /* blocks of all layers that the model has had */
 } program;
 
 /* Memory of a program of so many layers, and as many readers of an encoder's output. */

@@ -91,7 +91,8 @@ size_t kept_files_memory(int32_t max_files)
 
 /* ---- Opening ---- */
 
-/* In nanoseconds. Impossible dates become the nearest one that leaves room for counting uses. */
+/* Returns the time of a file in nanoseconds. Impossible dates become the nearest one that leaves
+ * room for counting uses. */
 static int64_t time_of(const struct stat *about)
 {
     const int64_t most_s = INT64_MAX / 1000000000 - 1;

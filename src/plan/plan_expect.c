@@ -43,7 +43,7 @@ static bool heads_shares(rank_shares *shares, const plan_inputs *in)
     return true;
 }
 
-/* By tune's own count of tokens; else by the heads' shares. */
+/* Returns the yields of trees by tune's own count of tokens; else by the heads' shares. */
 static tree_yields known_yields(const plan_inputs *in)
 {
     tree_yields y = {.n = 0};

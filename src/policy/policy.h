@@ -125,7 +125,7 @@ int32_t policy_steps(const struct drey_engine_options *options);
 /* Makes a policy in memory of class->bytes, aligned for any type. */
 draft_policy *policy_init(void *memory, const policy_class *class, int32_t size, uint64_t without);
 
-/* Before the first turn. A policy takes those of the numbers that it has. */
+/* Sets numbers before the first turn. A policy takes those of the numbers that it has. */
 void policy_set_numbers(draft_policy *p, const drey_research *numbers);
 
 static inline bool policy_has(const draft_policy *p, drey_part part)

@@ -292,7 +292,7 @@ static tensor_type type_in(const file_mix *mix, const gguf_tensor *t)
     }
 }
 
-/* With shorter blocks and no fewer bits. */
+/* Returns a type with shorter blocks and no fewer bits. */
 static tensor_type shorter(tensor_type type)
 {
     switch (type) {

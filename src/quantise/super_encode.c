@@ -103,7 +103,7 @@ static void refit(const super_form *f, super_block *b, const float *x, const flo
     b->dmin = b->dmin > 0 ? b->dmin : 0;
 }
 
-/* From these d and dmin on; *best keeps the better one. */
+/* Improves a block from these d and dmin on; *best keeps the better one. */
 static void improve(const super_form *f, super_block *best, float d, float dmin,
                     const super_wish *wish, const float *x, const float *w)
 {

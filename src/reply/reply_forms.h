@@ -30,10 +30,10 @@ typedef struct reply_form {
     bool thinks;              /* the answer begins within reasoning */
     bool bare;                /* it may begin with a call that no mark announces */
     bool unreasoned;          /* the request wants no reasoning */
-    uint8_t closed;           /* which reasoning the prompt has opened and closed */
+    uint8_t closed;           /* the reasoning that the prompt has opened and closed */
     uint8_t begun;            /* a drey_reply_begun */
     uint8_t kept;             /* the reasoning that stays in the content */
-    char opened[22];          /* where the prompt ends with its mark: 1 and the blanks after that */
+    char opened[22];          /* 1 and the blanks after its mark, if the prompt ends there */
     int32_t family, thinking; /* the forms of calls and of reasoning */
     /* The tools, and what the values of their parameters are (reply_values.c). */
     int32_t n_values;
@@ -51,8 +51,8 @@ static inline drey_reply_form *reply_form_out(const reply_form *form)
     return (drey_reply_form *)(uintptr_t)form;
 }
 
-/* In the texts of a form: SPECIAL(x) is one special token of most vocabularies that have it; \1
- * stands for a tool's name, \2 for the arguments, \3 for an id; \4 and \7 for a parameter's name
+/* Marks in the texts of a form: SPECIAL(x) is one special token of most vocabularies that have it;
+ * \1 stands for a tool's name, \2 for the arguments, \3 for an id; \4 and \7 for a parameter's name
  * and value. Blanks may be missing or more. */
 #define SPECIAL(text) "\5" text "\6"
 enum {

@@ -323,7 +323,7 @@ void cache_restore(text_cache *c, int32_t n)
     assert(cache_is_valid(c));
 }
 
-/* From the first block that is not whole up to n. */
+/* Copies from the first block that is not whole up to n. */
 void cache_copy(text_cache *to, text_cache *from, int32_t n)
 {
     int32_t first = whole_blocks(to->n_committed);

@@ -71,7 +71,7 @@ static inline size_t kv_bytes(const store_shape *s, int32_t side, int32_t n)
     return kv_head_bytes(s->format, n, side == KV_KEYS ? s->k_dim : s->v_dim);
 }
 
-/* Where a head's keys (or values) begin; NULL: a latent store's values. */
+/* Returns where a head's keys (or values) begin; NULL: a latent store's values. */
 static inline uint8_t *kv_at(const kv_store *kv, int32_t side, int32_t layer, int32_t head)
 {
     const kv_side *of = &kv->side[side];

@@ -22,8 +22,8 @@ enum { STORE_BLOCK = KV_GROUP };
 
 /* The rows of a store. */
 typedef struct store_size {
-    int32_t n_slots;  /* that it has memory for, committed and pending */
-    int32_t n_recent; /* of them those after the last STORE_BLOCK that all layers are certain of */
+    int32_t n_slots;  /* slots that it has memory for, committed and pending */
+    int32_t n_recent; /* slots after the last STORE_BLOCK that all layers are certain of */
 } store_size;
 
 typedef struct text_cache text_cache;

@@ -87,7 +87,7 @@ static const case_run only_to_lower[] = {
     {0x1FCC, 0x1FCC, -9, 1}, {0x1FFC, 0x1FFC, -9, 1}, {0x2126, 0x2126, -7517, 1},
     {0x212A, 0x212A, -8383, 1}, {0x212B, 0x212B, -8262, 1},
 };
-/* In upper case; in lower case there is U+0130 alone. */
+/* Characters that become several in upper case; in lower case there is U+0130 alone. */
 static const case_special upper_specials[] = {
     {0xDF, 0xDF, 0x53, """S"""}, {0x149, 0x149, 0x2BC, """N"""}, {0x1F0, 0x1F0, 0x4A, "\xcc\x8c"},
     {0x390, 0x390, 0x399, "\xcc\x88\xcc\x81"}, {0x3B0, 0x3B0, 0x3A5, "\xcc\x88\xcc\x81"},

@@ -179,7 +179,7 @@ bool text_equal(value a, value b)
     return a.n == b.n && (a.n == 0 || memcmp(a.text, b.text, a.n) == 0);
 }
 
-/* By code points, which in UTF-8 is by bytes. */
+/* Compares by code points, which in UTF-8 is by bytes. */
 int text_order(value a, value b)
 {
     size_t n = min_size(a.n, b.n);

@@ -55,9 +55,9 @@ static int32_t find_text(const tokenizer *t, const char *text)
     return vocab_find(&t->vocab, text, strlen(text));
 }
 
-/* In OpenAI's harmony <|end|> ends a message and not the answer, which may have several: an answer
- * ends with <|return|>, or with <|call|>, which is no such token elsewhere. Solar's are <|flush|>
- * and <|calls|>. */
+/* Returns whether a special token ends no answer. In OpenAI's harmony <|end|> ends a message and
+ * not the answer, which may have several: an answer ends with <|return|>, or with <|call|>, which
+ * is no such token elsewhere. Solar's are <|flush|> and <|calls|>. */
 static bool ends_nothing(const tokenizer *t, const char *name)
 {
     bool harmony = find_text(t, "<|return|>") >= 0 && find_text(t, "<|call|>") >= 0;

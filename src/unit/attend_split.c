@@ -59,7 +59,7 @@ static void push(cutter *c, int32_t part, split_piece piece)
     c->s->task[piece.task].left++;
 }
 
-/* In whose part of 1 a place is. */
+/* Returns in whose part of 1 a place is. */
 static int32_t owner_of(const cutter *c, const double *end, double place)
 {
     int32_t part = 0;

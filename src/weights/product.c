@@ -688,7 +688,7 @@ static bool round_take(const product_job *j, const job_product *q, int32_t owner
            share_take(&q->share[owner], owner == worker, part, from, to);
 }
 
-/* From its own share, then, where it can read all, from others'. */
+/* Takes a round from the worker's own share, then, where it can read all, from others'. */
 static device_round round_of(const product_job *j, int32_t worker, bool reads_all)
 {
     const weights *w = j->w;
@@ -769,7 +769,8 @@ static bool must_wait(product_job *j)
     return j->w->reading.in_turns && !all_claimed(j) && !item_ready(j, atomic_load(&j->next));
 }
 
-/* On all slots. When a device fails after the threads have left, they come back for its groups. */
+/* Runs the job on all slots. When a device fails after the threads have left, they come back for
+ * its groups. */
 static void run_all(product_job *j, pool *p)
 {
     weights *w = j->w;

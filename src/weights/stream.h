@@ -131,7 +131,8 @@ typedef struct stream_counters {
 } stream_counters;
 void stream_count(stream *s, stream_counters *out);
 
-/* Between the two no read ends and none begins, so that its lane of the trace can be read. */
+/* Keeps reads from ending and beginning until stream_let_go, so that the stream's lane of the trace
+ * can be read. */
 void stream_hold(stream *s);
 void stream_let_go(stream *s);
 

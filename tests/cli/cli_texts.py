@@ -140,7 +140,7 @@ def hints():
 
 
 def pipes():
-    """As "| head" does: the reader goes away, and the command ends without a word."""
+    """Reads as "| head" does: the reader goes away, and the command ends without a word."""
     trace = os.path.join(tmp, "trace.json")
     run("run", "-m", toy, "-p", "x", "-n", "8", "--ignore-eos", "-q", "-d", "lookup", "--trace", trace)
     for words in (["inspect", toy], ["report", trace], ["run", "-m", toy, "-p", "x", "-n", "400", "--ignore-eos", "-q"]):

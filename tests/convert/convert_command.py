@@ -320,7 +320,7 @@ def faults(good):
 
 
 def fused_faults():
-    """Of tensors that hold all experts."""
+    """Faults of tensors that hold all experts."""
     oss, granite = (os.path.join(tmp, name) for name in ("oss", "granitemoe-alone"))
     make_folder(os.path.join(tmp, "golden", "toy-mxfp4.gguf"), oss)
     make_folder(os.path.join(tmp, "golden", "toy-granitemoe.gguf"), granite)
@@ -389,7 +389,7 @@ def same_tokens(source, out):
 
 
 def order_of_pieces(path):
-    """Those of several characters by their scores."""
+    """Returns the tokens of several characters by their scores."""
     keys = {name.decode(): value for name, kind, value in Gguf(path).keys}
     tokens, types, scores = (keys[f"tokenizer.ggml.{name}"][1] for name in ("tokens", "token_type", "scores"))
     return [token for score, token in sorted((-score, token) for token, kind, score in zip(tokens, types, scores)

@@ -20,7 +20,7 @@ def find():
 
 
 def _high(descriptor):
-    """From 10 on: one that is 3 or 4 already would be lost on its way there."""
+    """Returns a copy from 10 on: one that is 3 or 4 already would be lost on its way there."""
     high = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
     os.close(descriptor)
     return high

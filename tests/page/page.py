@@ -143,7 +143,7 @@ def test_colours(browser, stub):
 
 
 def test_reasoning(browser, stub):
-    """What a model thinks is folded, whether it comes apart or between marks; calls are shown."""
+    """Thoughts of a model are folded, whether they come apart or between marks; calls are shown."""
     details = "[...document.querySelectorAll('.assistant details')].at(-1)"
     solid = f"(() => {{ const copy = {details}.querySelector('.body').cloneNode(true);" \
         "copy.querySelectorAll('.provisional').forEach((x) => x.remove()); return copy.textContent.trimEnd(); })()"
@@ -420,7 +420,7 @@ def test_errors(browser, stub):
 
 
 def test_same_answer(browser, stub):
-    """Where nothing is left to chance, asking again says so, and offers another way."""
+    """Asking again where nothing is left to chance says so, and offers another way."""
     fresh(browser, stub.url)
     answered(browser, stub, "A?", "a.", tokens=1)
     assert browser.js("document.querySelector('.figures').textContent").startswith("1 token ·")
@@ -509,7 +509,7 @@ def test_start(browser, stub):
 
 
 def test_context(browser, stub):
-    """How full the context is, and a warning before it is full."""
+    """Shows how full the context is, and a warning before it is full."""
     fresh(browser, stub.url)
     used = "document.querySelector('#context .value').textContent"
     browser.wait(f"{used} === '– of 4096'")
@@ -644,7 +644,7 @@ def test_settings(browser, stub):
 
 
 def test_likely(browser, stub):
-    """How likely each token was, and what else was: text, whatever it says."""
+    """Shows how likely each token was, and what else was: text, whatever it says."""
     fresh(browser, stub.url)
     turn = ask(browser, stub, "A?")
     assert "logprobs" not in turn.request

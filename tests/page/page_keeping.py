@@ -1,4 +1,4 @@
-"""What the page keeps of conversations, in one page and in several: see page.py."""
+"""Conversations that the page keeps, in one page and in several: see page.py."""
 import json
 
 import chromium
@@ -140,7 +140,7 @@ def test_no_storage(browser, stub):
 
 
 def test_full_storage(browser, stub):
-    """Where there is no room that is said for as long as it is so; once there is, all is kept."""
+    """Lack of room is said for as long as it lasts; once there is room, all is kept."""
     fresh(browser, stub.url)
     answered(browser, stub, "Old?")
     click(browser, '#new')

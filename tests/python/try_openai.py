@@ -46,7 +46,8 @@ PROMPTS = [{"prompt": "A text begins"}, {"prompt": "A text", "echo": True, "logp
 
 
 def plain(answer):
-    """Without what differs from one answer to the next, and floats as JSON had them."""
+    """Returns an answer without what differs from one to the next, and with floats as JSON had
+    them."""
     if isinstance(answer, dict):
         return {key: plain(value) for key, value in answer.items() if key in KEPT or key in ("top_logprobs",)}
     return [plain(one) for one in answer] if isinstance(answer, list) else answer

@@ -1,4 +1,4 @@
-"""What the endpoints of drey serve answer: the text of drey run, whole and in events, for several
+"""Answers of the endpoints of drey serve: the text of drey run, whole and in events, for several
 clients at a time. serve_api.py DREY FOLDER: where toy.gguf and draft.gguf lie"""
 
 from serve_client import *
@@ -368,7 +368,7 @@ def kept_beginnings():
 
 
 def parts_of_beginnings():
-    """Where a prompt begins to differ from what was known, at any token, and who knew it."""
+    """Tests where a prompt begins to differ from what was known, at any token, and who knew it."""
     options = ("-d", "none", "-c", "512", "--sessions", "2", "--prefix-memory", "2M", "--prefix-folder", f"{folder}/parts")
     said = [{"role": "system", "content": "abcdefghij" * 8}, {"role": "user", "content": "klmnopqrst" * 4}, {"role": "assistant", "content": "first answer"}, {"role": "user", "content": "second question"}]
     other = said[:1] + [{"role": "user", "content": "klmnopqrst" * 2 + "K" * 20}] + said[2:]

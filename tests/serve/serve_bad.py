@@ -1,5 +1,5 @@
-"""What drey serve makes of bad input and bad clients: one clear answer to each, and everybody else
-is served on. serve_bad.py DREY FOLDER"""
+"""Bad input and bad clients of drey serve: one clear answer to each, and everybody else is served
+on. serve_bad.py DREY FOLDER"""
 import resource, select, threading
 
 from serve_client import *
@@ -165,7 +165,7 @@ def bad_http(s):
 
 
 def hang_ups(s):
-    """Wherever a client goes, its session is free again."""
+    """Frees a client's session wherever the client goes."""
     for where in ("queue", "prompt", "writing"):
         before = s.get("/metrics")[1].decode()
         clients = []
@@ -183,7 +183,7 @@ def hang_ups(s):
 
 
 def silent_clients(s):
-    """Who sends no more still reads; who has gone as well frees the session."""
+    """Clients that send no more still read; one that has gone as well frees the session."""
     short, path = dict(long_text, max_tokens=8), b" /v1/completions "
     for stream in False, True:
         for version in b"HTTP/1.1", b"HTTP/1.0":
@@ -231,7 +231,7 @@ def keys():
 
 
 def wrong_keys():
-    """Before a model is looked at: keys that no client can send."""
+    """Keys that no client can send are refused before a model is looked at."""
     for options, lines, variable, said in (((), "", "", "DREY_API_KEY has an empty key"), ((), "", "a b", "DREY_API_KEY has a key with a blank"),
                                            (("--api-key", ""), "", "a", "--api-key has an empty key"), (("--api-key-file",), "\n \n", "a", "has no key"),
                                            (("--api-key-file",), "a,b\n", "a", "has a comma"), (("--api-key-file",), "a b\n", "a", "--api-key-file has a key with")):
@@ -266,8 +266,8 @@ def slow_clients(s):
 
 
 def pings(path, more, *marks):
-    """While others write, a client that waits hears that the server is there: after as many texts
-    as take so long on this machine."""
+    """A client that waits while others write hears that the server is there: after as many texts as
+    take so long on this machine."""
     s = Server(drey, model, "-d", "none", "--sessions", "1", "-c", "4000", "--queue", "512", "--connections", "514").wait_ready()
     write = json.dumps({"prompt": "a", "max_tokens": 3900, "ignore_eos": True, "stream": True}).encode()
     wait = json.dumps({"max_tokens": 9, "stream": True, **more}).encode()
@@ -379,7 +379,7 @@ def full_house():
 
 
 def no_queue():
-    """Where nobody may wait, a client that comes too late hears how many may write, and that memory
+    """A client that comes too late where nobody may wait hears how many may write, and that memory
     is not what is short."""
     s = Server(drey, model, "-d", "none", "--sessions", "2", "--queue", "0", "-c", "4000").wait_ready()
     body = json.dumps(dict(long_text, max_tokens=3900)).encode()
@@ -401,7 +401,7 @@ def no_queue():
 
 
 def the_end():
-    """What is being written ends with a reason, and the server with 0."""
+    """Text that is being written ends with a reason, and the server with 0."""
     s = Server(drey, model, "-d", "none", "--sessions", "1", "-c", "30000", "--grace", "0").wait_ready()
     c = s.connection()
     c.request("POST", "/v1/completions", json.dumps(dict(long_text, max_tokens=29000, stream=True)))

@@ -9,8 +9,8 @@ there = "http://localhost:8080"
 
 
 def has(shown, got, where):
-    """What is shown is in what came: members of objects, the first element of arrays, types of the
-    rest."""
+    """Checks that what is shown is in what came: members of objects, the first element of arrays,
+    types of the rest."""
     if isinstance(shown, dict):
         if check(isinstance(got, dict), f"{where}: {got} is no object"):
             for key, value in shown.items():

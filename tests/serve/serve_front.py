@@ -1,4 +1,4 @@
-"""What clients meet in front of several models: names of all kinds, full houses, clients that stop
+"""Tests of clients in front of several models: names of all kinds, full houses, clients that stop
 sending or leave while a model loads, processes that die, loading and unloading, the end.
 serve_front.py DREY MAKE_TOY FOLDER"""
 
@@ -175,7 +175,7 @@ def killed(s, name):
 
 
 def dies_again(s):
-    """What a client hears when each process of its model is killed."""
+    """Tests what a client hears when each process of its model is killed."""
     pid, others = killed(s, "a"), set(children(s.process.pid))
     c = s.connect()
     c.sendall(post(writes))
@@ -198,7 +198,7 @@ def dies_again(s):
 
 
 def dies_before_it_answers(s):
-    """It is loaded again, and answers; if it dies once more, the request is refused."""
+    """The model is loaded again, and answers; if it dies once more, the request is refused."""
     pid, answers = killed(s, "a"), []
     threads = [threading.Thread(target=lambda: answers.append(text(s, "a"))) for _ in range(2)]
     for t in threads:

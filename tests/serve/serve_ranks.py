@@ -67,7 +67,7 @@ def long_text(server, found):
 
 
 def during_a_text(happens, *options, n_texts=1):
-    """What clients get, and how the server ends, if that happens while it writes."""
+    """Returns what clients get, and how the server ends, if that happens while it writes."""
     server, found = begin(TWO, *options).wait_ready(), []
     threads = [threading.Thread(target=long_text, args=(server, found)) for _ in range(n_texts)]
     for t in threads:

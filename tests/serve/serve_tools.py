@@ -71,7 +71,7 @@ def broken_off(s):
 
 
 def odd_schemas(s):
-    """What grammars do not hold leaves any object; other tools are held as before."""
+    """Schemas that grammars do not hold leave any object; other tools are held as before."""
     odd = {"type": "function", "function": {"name": "odd", "parameters": {"type": "object", "not": {"required": ["x"]}}}}
     got = ask(s, tools=[odd, WEATHER], tool_choice={"type": "function", "function": {"name": "odd"}}, max_tokens=40)
     check(got["message"].get("tool_calls", [{}])[0].get("function", {}).get("name") == "odd", f"odd: {got}")

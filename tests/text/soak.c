@@ -26,7 +26,7 @@
 #include "support/writing.h"
 
 enum {
-    N_PLAYS = 24,       /* of a company */
+    N_PLAYS = 24,       /* plays of a company */
     STUCK_S = 600,      /* a round that takes longer hangs */
     N_BROKEN = 40,      /* attempts that fail in a row: more than are forgiven, on all threads */
     SETTLE_MS = 60000,  /* the kernel's own threads for a ring leave a little later */

@@ -198,7 +198,7 @@ INLINE void pair_swap(int32x4_t *a, int32x4_t *b)
     *b = vreinterpretq_s32_s64(vzip2q_s64(first, second));
 }
 
-/* From pairs to one token's rows per register. */
+/* Turns pairs into one token's rows per register. */
 INLINE void pairs_part(tile_sums acc, step s)
 {
     if (!in_pairs(s))

@@ -1,4 +1,4 @@
-/* In place of opencl_api.c in a static program, which can load no library. */
+/* Takes the place of opencl_api.c in a static program, which can load no library. */
 #include "unit/opencl/opencl_api.h"
 
 drey_status opencl_api_open(opencl_api *api, const char *library, const char *kind, drey_error *err)

@@ -46,10 +46,10 @@ struct company {
     int32_t n; /* members */
     rng r;
     drey_session *alone; /* writes each text once more */
-    disk disk;           /* where company_read reads */
+    disk disk;           /* place where company_read reads */
     int32_t cancel_of;   /* one read of so many cancels a session; 0: none */
     bool in_step;
-    pthread_mutex_t lock; /* of the session pointers and is_cut, for threads that cancel */
+    pthread_mutex_t lock; /* lock of the session pointers and is_cut, for threads that cancel */
     company_counts counts;
 };
 

@@ -47,7 +47,7 @@ static void refuses(cli_command command, const char *line, const char *part)
         fail_msg("\"%s\" says \"%s\" and not \"%s\"", line, err.message, part);
 }
 
-/* Of a line "COMMAND: LINE => WORDS". */
+/* Checks the refusal of a line "COMMAND: LINE => WORDS". */
 static void check_line(void *user, char *text)
 {
     char *line = strstr(text, ": "), *part = strstr(text, "=> ");

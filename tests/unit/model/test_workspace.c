@@ -1,5 +1,5 @@
-/* What blocks ask of a workspace: a block that only this test knows has its own buffers, those of
- * unlike blocks lie over each other, and what is planned is what is taken. */
+/* Buffers that blocks ask of a workspace: a block that only this test knows has its own buffers,
+ * those of unlike blocks lie over each other, and what is planned is what is taken. */
 #include <string.h>
 
 #include "base/arena.h"

@@ -70,7 +70,7 @@ static void rows_256(tokens_256 *out, const uint8_t *tile, int32_t first, int32_
         memcpy(out->d + first, tile + ACT_256_D * m, (size_t)m * 4);
 }
 
-/* Without sums, for types that have no minima. */
+/* Arranges without sums, for types that have no minima. */
 static void arrange_256(void *acts, const uint8_t *tile, int32_t first, int32_t m)
 {
     rows_256(acts, tile, first, m);
