@@ -19,7 +19,7 @@ drey_status error_set(drey_error *err, drey_status code, const char *format, ...
     return code;
 }
 
-/* In the middle of a character of UTF-8. */
+/* Returns whether this is the middle of a character of UTF-8. */
 static bool inside(const char *at)
 {
     return ((unsigned char)*at & 0xc0) == 0x80;

@@ -178,7 +178,7 @@ def draw_exits(args):
 
 
 def put_layers(p, case, series, x, y, height):
-    """Of each series the share of tokens that left after each layer."""
+    """Draws, for each series, the share of tokens that left after each layer."""
     left = {}
     for name in series:
         rows = [r for r in case if r["side"] == name]

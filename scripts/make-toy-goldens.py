@@ -143,7 +143,7 @@ class Model:
         return period == 0 or layer % period < period - 1
 
     def window(self, layer):
-        """How many positions a row of this layer sees; 0: all."""
+        """Number of positions that a row of this layer sees; 0: all."""
         return self.get("attention.sliding_window", 0) if self.is_local(layer) else 0
 
     @staticmethod
@@ -224,7 +224,7 @@ class Model:
         return chosen, weight * self.get("expert_weights_scale", 1.0)
 
     def largest(self, x, n):
-        """Of each row the places of the n largest numbers."""
+        """Places of the n largest numbers in each row."""
         places = np.argsort(-x, axis=1, kind="stable")
         ordered = np.take_along_axis(x, places, axis=1)
         if n < x.shape[1]:

@@ -19,7 +19,7 @@ SCRIPTS = ("Common Inherited Latin Greek Cyrillic Armenian Hebrew Arabic Devanag
 
 
 def scripts():
-    """Of each character; 0: another script."""
+    """Script of each character; 0: another one."""
     text = "".join(chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
     out = [0] * 0x110000
     for i, script in enumerate(SCRIPTS, 1):

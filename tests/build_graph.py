@@ -102,7 +102,7 @@ class Graph:
         return frozenset(found)
 
     def modules_of(self, name):
-        """What is opened at run time: a target's library that nothing is linked to."""
+        """Lists what is opened at run time: a target's library that nothing is linked to."""
         inputs, _, _ = self.edges.get(name, ([], [], ""))
         return [f for f in [name, *inputs] if f.endswith(".so") and f in self.edges]
 
@@ -170,7 +170,7 @@ class Graph:
         return found
 
     def read_by(self, script):
-        """What a script reads: its folder, and what it and the scripts that it names do name."""
+        """Lists what a script reads: its folder, and files named in it or in scripts it names."""
         found, todo = {str(pathlib.PurePath(script).parent) + "/"}, [script]
         while todo:
             at = todo.pop()
@@ -183,7 +183,7 @@ class Graph:
 
     @functools.cached_property
     def tests(self):
-        """Of each test what it depends on, and whether it only looks at the tree."""
+        """Maps each test to what it depends on, and to whether it only looks at the tree."""
         shown = json.loads(output_of("ctest", "--test-dir", self.build, "--show-only=json-v1"))
         found = {}
         for test in shown["tests"]:

@@ -21,15 +21,15 @@ typedef struct search_result {
 search_result search_least(search_fn *measure, void *user, double low, double high, double start,
                            double tolerance);
 
-/* In proportion to speed, as a unit's seconds for all of the work are known: share[n_units], their
- * sum is 1. A unit of 0 seconds has none. */
+/* Makes shares in proportion to speed, from a unit's seconds for all of the work: share[n_units],
+ * their sum is 1. A unit of 0 seconds has none. */
 void shares_from_alone(const double *alone_s, int32_t n_units, double *share);
 
 /* Seconds with these shares, [n_units]. */
 typedef double shares_fn(void *user, const double *share);
-/* From the shares of the times alone: two units at a time exchange a part of theirs, until a round
- * over all pairs gains less than a hundredth. Where one unit alone is faster than all of them, it
- * has all. share: the best; returns its seconds. n_units: 1 to SEARCH_MAX_UNITS. */
+/* Searches from the shares of the times alone: two units at a time exchange a part of theirs, until
+ * a round over all pairs gains less than a hundredth. Where one unit alone is faster than all of
+ * them, it has all. share: the best; returns its seconds. n_units: 1 to SEARCH_MAX_UNITS. */
 double shares_search(shares_fn *measure, void *user, const double *alone_s, int32_t n_units,
                      double *share);
 

@@ -242,7 +242,7 @@ drey_status options_parse(cli_settings *settings, cli_command command, int argc,
 const cli_option *option_find(const char *name);
 const cli_option *option_find_letter(int letter);
 
-/* It was on the command line. */
+/* Returns whether it was on the command line. */
 bool option_given(const cli_settings *settings, const char *name);
 
 /* Reads a value into where the option puts it; text is NULL for a flag. */

@@ -110,7 +110,7 @@ static drey_status open_session(chat *c, drey_error *err)
     return status;
 }
 
-/* Without -n an answer may have all that the context has room for. */
+/* Chooses the context, and the length of answers: without -n all that the context has room for. */
 static void choose_lengths(chat *c)
 {
     c->n_context = models_context(&c->models, &c->settings, USUAL_CONTEXT);
@@ -873,7 +873,8 @@ static void converse(chat *c)
         fputc('\n', stderr);
 }
 
-/* While somebody types. Beginnings that are kept for later are those of real messages alone. */
+/* Loads weights while somebody types. Beginnings that are kept for later are those of real messages
+ * alone. */
 static void load_early(chat *c)
 {
     if (!c->asker.terminal || c->models.prefixes.memory_bytes > 0 ||

@@ -78,7 +78,7 @@ static void warn_of_threads(int32_t n_threads)
                  n_threads, CPU_COUNT(&set), CPU_COUNT(&set));
 }
 
-/* In memory, and with a folder there as well. */
+/* Room for prefixes: in memory, and with a folder there as well. */
 static drey_prefix_options prefixes_of(const cli_settings *settings)
 {
     const uint64_t default_memory = 64 << 20, default_disk = UINT64_C(1) << 30;

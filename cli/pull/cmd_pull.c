@@ -338,7 +338,8 @@ static void on_bytes(void *user, uint64_t n)
         download_line_show(&p->line, &p->progress, p->before + n, p->n_bytes);
 }
 
-/* By sha256sum, which reads from a file that is shared with it: its place shows how far it is. */
+/* Makes the sum by sha256sum, which reads from a file that is shared with it: its place shows how
+ * far it is. */
 static drey_status sum_of(pulling *p, const pulled *f, char out[256], drey_error *err)
 {
     char *words[] = {"sha256sum", NULL}, said[256];
@@ -466,7 +467,7 @@ typedef struct prospect {
     bool has_one; /* a model of the folder drafts for it already */
 } prospect;
 
-/* By what a plan with the same budget streams. */
+/* Looks for a draft; the gain is by what a plan with the same budget streams. */
 static void look_for_draft(const pulling *p, prospect *x)
 {
     const int32_t default_context = 1024, given = p->settings->common.n_context;
@@ -542,7 +543,7 @@ static drey_status take_draft(const pulling *p, pulling *draft, const prospect *
     return DREY_OK;
 }
 
-/* With --draft, before the plan, which is that of both. */
+/* Takes the draft that --draft asks for, before the plan, which is that of both. */
 static drey_status take_asked_draft(const pulling *p, pulling *draft, const prospect *x)
 {
     if (!p->settings->prepare.draft || x->has_one)
@@ -554,7 +555,7 @@ static drey_status take_asked_draft(const pulling *p, pulling *draft, const pros
     return DREY_OK;
 }
 
-/* Without --draft, after the plan: asks a person, and says it to others. */
+/* Offers a draft without --draft, after the plan: asks a person, and says it to others. */
 static drey_status offer_draft(const pulling *p, pulling *draft, const prospect *x)
 {
     const cli_settings *s = p->settings;

@@ -375,7 +375,7 @@ static bool may_pass(const request *r)
     return r->code != CURL_HTTP;
 }
 
-/* Before another try: seconds that double, up to the transfer's; false: a signal came. */
+/* Waits before another try: seconds that double, up to the transfer's; false: a signal came. */
 static bool wait_for_try(const transfer *t, int i)
 {
     for (int k = 0; k < 5 << i && k < 10 * t->timeout_s && !signals_exit_code(); k++)

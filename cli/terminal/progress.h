@@ -36,11 +36,11 @@ typedef struct progress {
 
 /* A drey_progress_fn; user is a progress. */
 void progress_report(void *user, drey_progress what, uint64_t done, uint64_t total);
-/* On a terminal a line that moves until something is reported or the line is removed, after a
- * second. word: "planning"; borrowed until then. */
+/* Shows on a terminal, after a second, a line that moves until something is reported or the line is
+ * removed. word: "planning"; borrowed until then. */
 void progress_wait(progress *p, const char *word);
-/* On a terminal a text of one line with a spinner, which moves until the next text or the line is
- * removed. */
+/* Shows on a terminal a text of one line with a spinner, which moves until the next text or the
+ * line is removed. */
 void progress_work(progress *p, const char *text);
 /* Draws a text of one line over the last one, cut where the terminal is too narrow. */
 void progress_line(progress *p, const char *text);

@@ -307,7 +307,8 @@ void report_more(FILE *out, const drey_plan *plan, const drey_plan *more)
     fputc('\n', out);
 }
 
-/* In memory, packed for the kernels, a small model takes a little more than in its file. */
+/* Bytes of the whole target: packed for the kernels, a small model takes a little more memory than
+ * its file does. */
 static double whole_target(const drey_plan *plan)
 {
     bool more = plan->pinned_bytes > plan->target_bytes;

@@ -114,7 +114,7 @@ typedef void drey_reply_fn(void *user, const drey_reply_part *part);
 /* Takes answers apart. It owns nothing, and can be copied at any place of a text. The parts do not
  * depend on how the text is cut into pieces, but for the number of pieces they come in. */
 typedef struct drey_reply_reader {
-    int32_t n_calls;     /* that have begun */
+    int32_t n_calls;     /* calls that have begun */
     uint64_t state[312]; /* the library's own */
 } drey_reply_reader;
 DREY_API void drey_reply_begin(drey_reply_reader *reader, const drey_reply_form *form);

@@ -1,4 +1,4 @@
-/* How a token is chosen. */
+/* Choice of a token. */
 #ifndef DREY_SAMPLING_H
 #define DREY_SAMPLING_H
 
@@ -8,13 +8,13 @@
 extern "C" {
 #endif
 
-/* What makes tokens less likely because of the text before them, prompt included, as in llama.cpp's
- * server. It is computed before all filters, also at temperature 0, and does not depend on what is
+/* Makes tokens less likely because of the text before them, prompt included, as llama.cpp's server
+ * does. It is computed before all filters, also at temperature 0, and does not depend on what is
  * drafted. Initialise it with drey_penalties_init, which changes nothing. */
 typedef struct drey_penalties {
-    /* Of each token among the last last_n (-1: of all the text): its logit is divided by `repeat`
-     * if it is above 0, and multiplied with it otherwise (1, or 0: off); then `presence` is
-     * subtracted, and `frequency` as often as the token occurs. */
+    /* Penalties of each token among the last last_n (-1: of all the text): its logit is divided by
+     * `repeat` if it is above 0, and multiplied with it otherwise (1, or 0: off); then `presence`
+     * is subtracted, and `frequency` as often as the token occurs. */
     float repeat, frequency, presence;
     int32_t last_n; /* 64 */
     /* DRY ("don't repeat yourself"): from the token that would continue a repetition of n >=

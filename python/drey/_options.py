@@ -149,12 +149,12 @@ class Opened:
 
     @property
     def why(self) -> str:
-        """Why the draft was chosen; "" if it was named."""
+        """Reason that the draft was chosen; "" if it was named."""
         return _text(self._choice.why)
 
     @property
     def verdict(self) -> str:
-        """What to expect: the model, what of it stays in memory, how fast it writes."""
+        """Outlook: the model, what of it stays in memory, how fast it writes."""
         return _text(self.outlook.verdict)
 
     def close(self) -> None:

@@ -1,4 +1,5 @@
-"""What early exits cost in accuracy: questions of public data sets, answered with and without them.
+"""Measures what early exits cost in accuracy: questions of public data sets, answered with and
+without them.
 
 Each set is a file, or a folder of files, as public repositories have it (question_sets.py lists
 the forms; docs/lab/2026-11-answers.md says where the files are to be had):
@@ -56,7 +57,7 @@ def command_of(args, drey, way):
 
 
 def ask(address, question, tokens):
-    """What was written, and the statistics of it."""
+    """Returns what was written, the number of its tokens, and its statistics."""
     if question.kind == "choice":
         got = server.ask(address, "/completion", {"prompt": question.prompt, "n_predict": 12, "stop": ["\n", "."]})
         return got["content"], got["timings"]["predicted_n"], got["drey"]

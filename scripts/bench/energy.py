@@ -1,5 +1,5 @@
-"""What the processor reports of its energy (RAPL): Intel's since 2011 and AMD's since Zen, where
-the system lets this user read it. A run's joules are those of the whole machine meanwhile."""
+"""Reads what the processor reports of its energy (RAPL): Intel's since 2011 and AMD's since Zen,
+where the system lets this user read it. A run's joules are those of the whole machine meanwhile."""
 import glob
 
 ABSENT = "energy: not measured, the system reports none (no readable /sys/class/powercap/*/energy_uj)"

@@ -122,7 +122,7 @@ def lettered(question, texts, right):
 
 
 def mmlu(path):
-    """Of a folder the first question of each subject, then the second of each, and so on."""
+    """Questions of a folder: the first of each subject, then the second of each, and so on."""
     names = [path] if not os.path.isdir(path) else sorted(
         os.path.join(path, name) for name in os.listdir(path) if name.endswith("_test.csv"))
     subjects = []

@@ -1,5 +1,5 @@
-"""What a mixture of experts makes of a disk when it is routed as a published trace was: without a
-draft, with one, and after a long prompt.
+"""Measures what a mixture of experts makes of a disk when it is routed as a published trace was:
+without a draft, with one, and after a long prompt.
 
 The model has experts that all compute the same function (its text is a dense model's), so that any
 routes may be replayed through it (build/bench/programs/replay_routes, which says how). A trace is
@@ -75,7 +75,7 @@ def layers_of(path):
 
 
 def write_routes(word, folder):
-    """What replay_routes reads; (name, file, experts)."""
+    """Writes the file that replay_routes reads; returns (name, file, experts)."""
     n_experts, path = word.split(":", 1) if ":" in word else ("128", word)
     tokens = layers_of(path)
     name = os.path.basename(path).split(".")[0].split("_")[0]

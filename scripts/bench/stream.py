@@ -1,4 +1,4 @@
-"""What drey makes of a disk while a model larger than the memory limit writes text.
+"""Measures what drey makes of a disk while a model larger than the memory limit writes text.
 
 pass:   wide6b without a draft in each limit and at each throttled rate: tokens/s over the ceiling
         (1 over the longer of a pass's reads at the speed of a plain reader, and its computing in

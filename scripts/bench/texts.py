@@ -20,7 +20,7 @@ def name_of(text, size):
 
 
 def read_prompts(path, per_group=None):
-    """Of a file with a JSON object on each line; the first so many of each group."""
+    """Reads prompts of a file with a JSON object on each line; the first so many of each group."""
     prompts, seen = [], {}
     with open(path) as f:
         for number, line in enumerate(f, 1):
@@ -47,7 +47,7 @@ def read_prompts(path, per_group=None):
 
 
 def request_of(prompt):
-    """Where a server is asked for it, and what that asks it."""
+    """Returns the path at which a server is asked for it, and the body of the request."""
     return ("/completion", {"prompt": prompt["prompt"]}) if prompt["prompt"] else \
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": prompt["turn"]}]})
 
@@ -55,7 +55,7 @@ def request_of(prompt):
 # ---- Results
 
 def kept(value):
-    """As the file has it."""
+    """Text of a value, as the file has it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
@@ -100,7 +100,7 @@ class Results:
         print(f"{row['prompt']}, {row['budget_mib']} MiB, {row['side']}: {str(why)[-300:]}", file=sys.stderr)
 
     def end(self):
-        """What is said of texts that have to be the same; the exit status."""
+        """Prints what is said of texts that have to be the same; returns the exit status."""
         n_texts, other = compare(self.rows)
         for line in other:
             print(line)
@@ -112,7 +112,7 @@ class Results:
 
 
 def rows_of(path):
-    """Of a file of results, also of earlier versions."""
+    """Rows of a file of results, also of earlier versions."""
     try:
         with open(path) as f:
             rows = list(csv.DictReader(f))
@@ -124,7 +124,7 @@ def rows_of(path):
 
 
 def compare(rows):
-    """How many texts have to be those of others, and a line for each that is not."""
+    """Counts texts that have to be those of others, and lists a line for each that is not."""
     first, n_texts, other = {}, 0, []
     for r in rows:
         if r["lossy"] == "yes":
@@ -173,7 +173,7 @@ def turns(args, prompts):
 
 
 def drafter_of(draft):
-    """What kind of draft it is; a model's file: "model"."""
+    """Kind of the draft; a model's file: "model"."""
     return "medusa" if draft.endswith(".drey-medusa") else \
         draft if draft in ("none", "lookup", "self", "medusa") else "model"
 
@@ -217,7 +217,7 @@ def write(args, drey, model, prompt, budget, tokens, words):
 
 
 def agreement(ids, target):
-    """Of a lossy text: the share of places with the target's own token."""
+    """Share of places of a lossy text that have the target's own token."""
     return sum(a == b for a, b in zip(ids, target)) / max(len(ids), len(target), 1)
 
 

@@ -1,4 +1,4 @@
-"""What dividing passes between units is worth: passes as drey tune measures them, and texts.
+"""Measures what dividing passes between units is worth: passes as drey tune measures them, texts.
 
 drey tune -m --units finds the shares; its table is of passes of 1, 4, 16 and 64 rows, and of
 attention. The texts of --prompts are written by each side in turns; shares are said in the words of
@@ -40,8 +40,8 @@ def with_shares(units, shares):
 
 
 def tune(args, drey):
-    """What drey tune -m says of the division; it is kept for the texts, but not in the user's
-    cache."""
+    """Returns what drey tune -m says of the division; it is kept for the texts, but not in the
+    user's cache."""
     os.environ["XDG_CACHE_HOME"] = drey.folder
     words = ["-c", args.context] if args.context else []
     return json.loads(run_command([

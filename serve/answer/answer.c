@@ -40,7 +40,7 @@ int32_t record_token(const record *r, drey_logprob all[1 + DREY_MAX_TOP])
 
 /* ---- Failures ---- */
 
-/* Why a sequence that is done has no answer; false: it has one. */
+/* Says why a sequence that is done has no answer; false: it has one. */
 static bool failed(const sequence *j, refusal *r)
 {
     if (j->overflow)

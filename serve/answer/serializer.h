@@ -19,13 +19,13 @@ typedef struct record {
 /* News of a choice. */
 typedef struct piece {
     const record *text, *token; /* NULL: none of it */
-    const record *progress;     /* of the prompt; alone */
+    const record *progress;     /* progress of the prompt; alone */
     bool shown;                 /* the provisional text has changed; alone */
     size_t offset;              /* characters before it */
 } piece;
 
 struct serializer {
-    const char *id_prefix; /* of its requests' ids */
+    const char *id_prefix; /* beginning of its requests' ids */
     bool keeps;            /* records of a stream stay, and `last` can read them again */
     bool lines;            /* a stream is values in lines, without events; no pings */
 

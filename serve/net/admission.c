@@ -1,4 +1,4 @@
-/* Who has to go: see admission.h. */
+/* Finds the client that makes room for another: see admission.h. */
 #include "serve/net/admission.h"
 
 #include <netinet/in.h>
@@ -147,8 +147,8 @@ static bool find_crowd(const http_server *h, uint64_t *address)
     return 2 * count_admitted(h, address) > h->n_admitted;
 }
 
-/* Who has to go for a client of this address; NULL: nobody does. unshown_s: so long half a request
- * may have its connection. */
+/* The client that makes room for one of this address; NULL: none does. unshown_s: so long half a
+ * request may have its connection. */
 static http_client *find_spare(const http_server *h, uint64_t address, double unshown_s)
 {
     const wanted in_order[] = {
@@ -179,7 +179,7 @@ static void refuse(int fd, bool unanswered)
     (void)sent; /* a client that does not take it sees the end of the connection */
 }
 
-/* It goes before it has its answer, and reads why if nothing was sent to it yet. */
+/* Closes a client before it has its answer; it reads why if nothing was sent to it yet. */
 static void turn_out(http_server *h, http_client *c)
 {
     if (!(c->standing.admitted && is_idle(c)))

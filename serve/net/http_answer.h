@@ -4,7 +4,7 @@
 
 #include "serve/net/http_server.h"
 
-enum { HTTP_HEAD_BYTES = 4096 }; /* that heads of answers have room for */
+enum { HTTP_HEAD_BYTES = 4096 }; /* room for the head of an answer */
 
 typedef struct http_answer {
     int status;

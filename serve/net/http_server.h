@@ -34,8 +34,8 @@ typedef enum client_phase {
 typedef struct client_standing {
     bool admitted;    /* it is let in; else it is there to hear why not */
     bool shown;       /* its key; where none is needed, that it sends a whole request */
-    bool waits;       /* what has come of it is read in the next round */
-    uint64_t address; /* where it comes from; 0: this machine, by a socket's path */
+    bool waits;       /* bytes that have come of it are read in the next round */
+    uint64_t address; /* address that it comes from; 0: this machine, by a socket's path */
 } client_standing;
 
 typedef struct client_clock {
@@ -86,7 +86,7 @@ typedef struct http_handler {
     void (*silent)(void *user, http_client *c);
     /* Time passes for an answer. Or NULL. */
     void (*tick_answer)(void *user, http_client *c, double now);
-    /* It made room for another one, and was answered with 503. Or NULL. */
+    /* The client made room for another one, and was answered with 503. Or NULL. */
     void (*turned_out)(void *user, http_client *c);
     /* Its socket is about to be closed. Or NULL. */
     void (*close)(void *user, http_client *c);
@@ -109,7 +109,7 @@ struct http_server {
     bool large_taken[HTTP_MOST_LARGE];
     int32_t n_large;
     size_t large_bytes;
-    double timeout_s; /* what a client may take */
+    double timeout_s; /* time that a client may take */
     int64_t n_slow;   /* clients that did not read, so far */
     const http_handler *handler;
     void *user;
@@ -134,8 +134,8 @@ void http_stop_listening(http_server *h);
 
 /* Sends bytes at once. False: the client has gone; *n_sent: how many its socket took. */
 bool http_send(http_server *h, http_client *c, const char *bytes, size_t n, size_t *n_sent);
-/* Before a final answer HTTP/1.1 has a head that changes nothing; a client that has gone answers it
- * with a reset. False: it has gone. */
+/* Sends the head of HTTP/1.1 that comes before a final answer and changes nothing; a client that
+ * has gone answers it with a reset. False: it has gone. */
 bool http_continue(http_server *h, http_client *c);
 /* Sends `out`, then `more`. False: its socket takes no more now, or the client has gone. */
 bool http_flush(http_server *h, http_client *c);

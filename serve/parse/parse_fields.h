@@ -1,5 +1,5 @@
-/* How requests are read: members of the right kind, and refusals that name them. A key that is null
- * is absent. */
+/* Reads requests: members of the right kind, and refusals that name them. A key that is null is
+ * absent. */
 #pragma once
 
 #include "serve/parse/parse_request.h"
@@ -46,7 +46,7 @@ bool parse_sampling(const parsing *a, request *t);
 bool parse_tokens(const parsing *a, request *t, const json_value *v);
 /* Texts and ids of field 'prompt', or what an editor wants to be filled in. */
 bool parse_prompts(const parsing *a, request *t);
-/* How many prompts the field holds. */
+/* Number of prompts that the field holds. */
 int32_t parse_n_prompts(const json_value *body);
 
 /* Reads what the text is expected to repeat; after the prompt was taken. */

@@ -11,7 +11,7 @@ typedef struct form {
     const char *field;
     drey_grammar_kind kind;
     int n;
-    bool strict; /* what cannot be held is refused */
+    bool strict; /* a form that cannot be held is refused */
 } form;
 
 /* Programs that speak to old and new servers give one form in two fields. */

@@ -20,7 +20,7 @@ typedef struct budget_model {
 
 typedef enum budget_answer {
     BUDGET_GIVE,  /* *bytes for it */
-    BUDGET_EVICT, /* *who first, then ask again */
+    BUDGET_EVICT, /* evict *who first, then ask again */
     BUDGET_WAIT,  /* others are in use, or leaving: ask again when that changes */
     BUDGET_NEVER  /* the budget is smaller than its floor */
 } budget_answer;

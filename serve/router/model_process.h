@@ -25,7 +25,7 @@
 
 /* Needs of a model, as its process finds out. */
 typedef struct process_needs {
-    uint64_t budget_bytes; /* of the options: "auto" has become a number; DREY_MEMORY_UNLIMITED */
+    uint64_t budget_bytes; /* options' budget: "auto" has become a number; DREY_MEMORY_UNLIMITED */
     uint64_t floor_bytes, want_bytes;
 } process_needs;
 
@@ -41,11 +41,11 @@ enum { PROCESS_WHY_BYTES = 600 };
 
 typedef struct model_process {
     const char *name; /* for clients; borrowed */
-    const char *path; /* of the model; borrowed */
+    const char *path; /* file of the model; borrowed */
     process_state state;
     pid_t pid;
-    watched pipe;           /* what the process reports */
-    const event_loop *loop; /* that waits for it; borrowed */
+    watched pipe;           /* reports of the process */
+    const event_loop *loop; /* loop that waits for it; borrowed */
     /* Hears what the process says of itself. */
     void (*on_event)(void *user, struct model_process *c, const serve_event *event);
     void *user;
@@ -64,9 +64,9 @@ typedef struct model_process {
     int32_t n_users;             /* requests that it answers */
     int64_t used;                /* when the last of them came */
     char why[PROCESS_WHY_BYTES]; /* it could not be loaded, or ended; "": it did not fail */
-    drey_status error;           /* that its process gave; DREY_OK: none, it just ended */
+    drey_status error;           /* error that its process gave; DREY_OK: none, it just ended */
     int32_t n_failures;          /* to be measured or loaded, so far */
-    int32_t n_checks;            /* of its file, that `why` is of */
+    int32_t n_checks;            /* number of the check of its file that `why` is of */
 } model_process;
 
 /* Functions that run in a model's process. */

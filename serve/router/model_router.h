@@ -17,7 +17,7 @@ enum { ROUTER_MAX_MODELS = 48, ROUTER_NAME_BYTES = 128 };
 typedef struct router_model {
     const char *name, *path;
     const char *why;  /* the reason that it cannot be run, from its header; "": none was found */
-    int32_t n_checks; /* how often it was looked at */
+    int32_t n_checks; /* number of times that it was looked at */
 } router_model;
 
 typedef struct router_options {
@@ -32,15 +32,15 @@ typedef struct router_options {
      * them into found, indices of models, and returns how many there are. Where there is none,
      * *near is one whose name is near, or -1. */
     int32_t (*mean)(void *user, const char *text, int32_t *found, int32_t room, int32_t *near);
-    int32_t n_loaded;        /* of them at the same time; 0: as many as have room */
+    int32_t n_loaded;        /* most of them at the same time; 0: as many as have room */
     listen_socket listening; /* taken over, also by a router_open that fails */
     const char *host;        /* its address, name or path; as in serve_options, and the next five */
     const char *api_keys, *origins, *closed;
     int32_t n_connections;
     uint64_t body_bytes;
     int32_t timeout_s, grace_s;
-    const char *folder; /* of the sockets, the user's own */
-    process_work work;  /* what a model's process does */
+    const char *folder; /* folder of the sockets, the user's own */
+    process_work work;  /* functions of a model's process */
     bool (*keeps_running)(void *user);
     serve_event_fn *on_event; /* as in serve_options; events of a model have its name */
     void *user;

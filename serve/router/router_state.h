@@ -16,7 +16,7 @@ struct router {
     router_options options;
     http_server http;      /* its clients are proxied requests */
     model_process *models; /* [n_models] */
-    char *memory;          /* of clients: in, out; and: */
+    char *memory;          /* buffers of clients: in, out; and: */
     char *scratch;         /* [ROUTER_SCRATCH_BYTES]: an answer's body */
     size_t n_memory;
     uint64_t budget_bytes; /* for models; known once one has been measured; 0: not yet */
@@ -57,8 +57,8 @@ static inline bool router_waits(const proxied *c)
 bool router_name_model(router *r, int32_t i);
 /* Models that have come to the folder take their places. */
 void router_look(router *r);
-/* By its name, or what means it and no other model; NULL: there is none, also after a look, or
- * several, as *why says. */
+/* Finds a model by its name, or by what means it and no other; NULL: there is none, also after a
+ * look, or several, as *why says. */
 model_process *router_find_model(router *r, const char *name, refusal *why);
 /* The same of a part of a path or query. */
 model_process *router_find_part(router *r, http_span name, refusal *why);

@@ -247,7 +247,7 @@ static void put_if(const keys *k, const rotation *r, const char *member, const c
         keys_f32(k, suffix, value);
 }
 
-/* Between which frequencies YaRN blends. */
+/* Checks that the frequencies between which YaRN blends are rounded as the architecture has it. */
 static drey_status check_ends(const keys *k, const rotation *r, drey_error *err)
 {
     bool rounded;

@@ -131,7 +131,7 @@ typedef struct engine_config {
     int32_t trace_spans;
     config_memory memory;
     config_division division;
-    engine_part part; /* of the target's layers; rank 0's is set when they have been divided */
+    engine_part part; /* share of the target's layers; rank 0's is set when they are divided */
     config_reads reads;
     drey_exit exit;
     float exit_threshold;

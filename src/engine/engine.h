@@ -45,7 +45,7 @@ typedef struct engine_sidecar { /* the target's */
     char refused[500];
 } engine_sidecar;
 
-/* What a session asks of the process that computes the target's layers alone, or of rank 0, whose
+/* Calls of a session to the process that computes the target's layers alone, or to rank 0, whose
  * cache the others' follow. (engine_ranks.c) */
 typedef struct engine_team {
     bool is_alone; /* the process reads all weights, and has all keys and values */
@@ -56,7 +56,7 @@ typedef struct engine_team {
     void (*copy)(drey_engine *e, text_cache *to, text_cache *from, int32_t n);
     /* A step has ended, and its reads count. */
     void (*stepped)(drey_engine *e);
-    /* How long the others did not compute while passes were theirs, so far. */
+    /* Returns the time so far in which the others did not compute while passes were theirs. */
     int64_t (*idle_ns)(const drey_engine *e);
     /* Experts used so far, by all. */
     expert_counts (*experts)(const drey_engine *e);

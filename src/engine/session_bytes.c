@@ -1,4 +1,4 @@
-/* What a session will take of memory, for the plan and for the session. */
+/* Memory that a session will take, for the plan and for the session. */
 #include "engine/engine.h"
 #include "tree/turn_log.h"
 #include "sample/penalties.h"

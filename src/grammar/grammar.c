@@ -68,7 +68,7 @@ static size_t work_bytes(int32_t n_vocab)
            arena_size(((size_t)n_vocab + 63) / 64 * sizeof(uint64_t));
 }
 
-/* While it is read, rules and scratch are where states will be. */
+/* Bytes of a grammar: while it is read, rules and scratch are where states will be. */
 static size_t memory_bytes(int32_t n_vocab)
 {
     return max_size(work_bytes(n_vocab),

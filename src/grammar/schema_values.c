@@ -8,7 +8,7 @@
 #include "common/utf8.h"
 #include "grammar/schema_reader.h"
 
-/* While one value is looked at. */
+/* State while one value is looked at. */
 typedef struct judge {
     schema_reader *r;
     schema_languages l;

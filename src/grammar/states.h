@@ -69,7 +69,7 @@ typedef struct states {
     int32_t n_cells, n_configs, n, most;
     int64_t n_compacted; /* number of times that states were forgotten */
     held_states held[STATES_HELD];
-    /* While a byte is taken. */
+    /* State while a byte is taken. */
     state_config todo[STATES_MOST_VISITS], visits[STATES_VISIT_BUCKETS];
     uint32_t stamps[STATES_VISIT_BUCKETS], stamp;
     int32_t n_todo, n_visits;
@@ -77,8 +77,8 @@ typedef struct states {
     int32_t n_found;
     bool found_end;
     bool narrowed;                    /* a limit has left something out since it was reset */
-    int32_t moved[STATES_MOST_CELLS]; /* while states are forgotten */
-    count_range counted[AUTOMATON_MOST_NOTES]; /* while a coarse state is found */
+    int32_t moved[STATES_MOST_CELLS]; /* new places of cells while states are forgotten */
+    count_range counted[AUTOMATON_MOST_NOTES]; /* ranges of notes while a coarse state is found */
 } states;
 
 /* rows: STATES_ROW_BYTES. */
@@ -107,5 +107,5 @@ typedef struct plain_run {
     bool ends; /* no plain character may follow them */
 } plain_run;
 
-/* From the state in a held state. */
+/* Returns the run that follows the state in a held state. */
 plain_run states_plain_run(states *s, const int32_t *state);

@@ -16,8 +16,8 @@ typedef struct piece {
     int32_t n_chars; /* characters of a plain token; 0: it is not */
 } piece;
 
-/* Whether a character of that code counts as plain: JSON's strings have it as it is, and no mark
- * begins with it, nor code in a line. */
+/* Returns whether a character of that code counts as plain: JSON's strings have it as it is, and no
+ * mark begins with it, nor code in a line. */
 static bool vocab_is_plain(uint32_t code)
 {
     return code >= 0x20 && code != '"' && code != '\\' && code != '<' && code != '`' &&

@@ -24,7 +24,7 @@ typedef struct pair_batch {
     /* first block of positions that they see; the same for all of them */
     int32_t first_block;
     size_t key_group, value_group;  /* bytes of a group on each side, */
-    size_t value_row, value_scales; /* of a value's numbers, and of its scales */
+    size_t value_row, value_scales; /* bytes of a value's numbers, and of its scales */
     attend_pairs pairs;
     float *packed;                  /* [n][k_dim] */
     float *sums[ATTEND_PAIRS + 16]; /* attend_pairs.a */
@@ -117,14 +117,14 @@ static int32_t row_pairs(const pair_batch *r, int32_t row, int32_t *from)
     return min_i32(at + r->a->n_q, r->n);
 }
 
-/* Where those pairs' queries begin. */
+/* The beginning of those pairs' queries. */
 static const float *queries_at(const pair_batch *r, int32_t row, int32_t from)
 {
     int32_t head = r->first + from - row * r->a->n_q;
     return r->a->q + row * r->a->q_ld + (int64_t)head * r->a->k_dim;
 }
 
-/* Where their sums begin. */
+/* The beginning of their sums. */
 static float *sums_at(const pair_batch *r, int32_t row, int32_t from)
 {
     int32_t head = r->first + from - row * r->a->n_q;

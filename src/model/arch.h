@@ -46,7 +46,7 @@ typedef struct model_shape model_shape;
 typedef struct arch_layers {
     /* The blocks of a layer, in their order, and then NULL. */
     const block_class *const *(*blocks)(const model_shape *s, int32_t layer);
-    const store_class *store; /* of some of them, besides keys and values; NULL: there is none */
+    const store_class *store; /* state of some, besides keys and values; NULL: there is none */
 } arch_layers;
 
 /* Most layers of a target whose states a model of this kind sees. */
@@ -149,7 +149,7 @@ struct model_shape {
     float norm_eps;
     struct {
         float embedding, residual, attention, logit;
-    } scale; /* what they are multiplied with */
+    } scale; /* factors that they are multiplied with */
     struct {
         float attention, logit; /* x becomes cap * tanh(x / cap); 0: it stays */
     } cap;

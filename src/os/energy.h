@@ -27,5 +27,5 @@ typedef struct energy_meter {
 } energy_meter;
 /* Ignores what was used since the last call: nothing was written. */
 void energy_meter_skip(energy_meter *m, const char *root);
-/* It counts. now: also if the last call was within this second. */
+/* Counts what was used since the last call. now: also if that was within this second. */
 void energy_meter_add(energy_meter *m, const char *root, bool now);

@@ -46,12 +46,12 @@ typedef struct plan_experts {
 
 typedef struct plan_model {
     const model_shape *shape;  /* borrowed; NULL: it has no passes */
-    const block_list *blocks;  /* of its layers, borrowed */
+    const block_list *blocks;  /* blocks of its layers, borrowed */
     const plan_matrix *matrix; /* [n_matrices], borrowed, as in the layout: the head is the last */
     int32_t n_matrices;
     bool is_view;              /* its weights and committed positions are the target's */
     uint64_t resident_bytes;   /* bytes of resident weights that are none of these matrices */
-    uint64_t overhead_bytes;   /* besides pinned groups and ring */
+    uint64_t overhead_bytes;   /* bytes besides pinned groups and ring */
     uint64_t queue_bytes;      /* bytes of its reader, with the kernel's part */
     uint64_t ring_least_bytes; /* bytes of its ring, for one unit */
     uint64_t encoder_bytes;    /* bytes of its encoder, which reads an input of n_context tokens */

@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of one text at a time. */
+/* Controls the drafting of one text at a time. */
 typedef struct controller {
     double credit;          /* plain turns that drafting may still lose */
-    double tokens, seconds; /* of turns that drafted, since the last pause */
+    double tokens, seconds; /* sums over turns that drafted, since the last pause */
     double plain_s;         /* a plain turn; 0: not seen */
     int32_t plain_age;      /* turns since the last one */
     bool asks;              /* the next turn has to be plain, to measure its time */
@@ -21,7 +21,7 @@ typedef struct controller {
 typedef struct controlled_turn {
     int32_t n_tokens;  /* written */
     double turn_s;     /* its time; 0: it says nothing, as others shared the pass */
-    double expected_s; /* of a plain turn, before one was seen */
+    double expected_s; /* time expected of a plain turn, before one was seen */
     bool drafted;      /* its root was expanded */
     bool plain;        /* the target verified the root alone */
     bool free;         /* drafting took next to no time: it is not judged */

@@ -38,8 +38,8 @@ typedef struct turn_cost {
     double turn_s;  /* the last turn, drafting and pass; 0: others shared it */
 } turn_cost;
 
-/* Before anything is measured: the times of weights through a usual memory bus and from a usual
- * disk. Bytes of a pass: all, and those of them that are streamed; of a step; of the ring. */
+/* Sets times before anything is measured: those of weights through a usual memory bus and from a
+ * usual disk. Bytes of a pass: all, and those of them that are streamed; of a step; of the ring. */
 void cost_init(turn_cost *c, uint64_t pass_bytes, uint64_t streamed_bytes, uint64_t step_bytes,
                uint64_t ring_bytes);
 

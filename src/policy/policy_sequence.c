@@ -41,7 +41,7 @@ static void sequence_push(draft_policy *p, token_tree *tree, int32_t node)
         tree_push(tree, node, end->guess[0].token, end->guess[0].confidence);
 }
 
-/* From the root down to `end`, at most to the depth `most`. */
+/* Submits the path from the root down to `end`, at most to the depth `most`. */
 static void submit_path(token_tree *tree, int32_t end, int32_t most)
 {
     for (; end >= 0; end = tree->nodes[end].parent)

@@ -27,7 +27,8 @@ float fit_codes(float *q, const float *x, const float *w, int32_t n, fit_line li
                 const fit_levels *levels);
 /* The step, of either sign; offset is 0. */
 fit_line fit_step(const float *x, const float *w, int32_t n, const fit_levels *levels);
-/* With an offset, of integers from 0 on; the step is not negative. most: the largest offset. */
+/* A step and an offset, for integers from 0 on; the step is not negative. most: the largest
+ * offset. */
 fit_line fit_step_offset(const float *x, const float *w, int32_t n, const fit_levels *levels,
                          float most);
 

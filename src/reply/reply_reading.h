@@ -30,10 +30,10 @@ typedef struct reply_reader {
     bool trims, wrote, bare, raw, had_text, had_reasoning, in_thought, quoted, known;
     struct {
         bool in, escaped;
-    } string; /* of the arguments */
+    } string; /* place in strings of the arguments */
     struct {
         bool code, start; /* within backticks; at its beginning */
-        bool call;        /* what is held began after text */
+        bool call;        /* the part that is held began after text */
     } line;
     uint8_t spelling, detour;
     char name[REPLY_NAME_BYTES], held[192];

@@ -259,7 +259,7 @@ static void put_any(const writing *w, int32_t tool)
     fputs(" )*", w->out);
 }
 
-/* In any order if they are few. */
+/* Writes the parameters of a tool: in any order if they are few. */
 static void put_order(const writing *w, const json_value *parameters, const json_value *all,
                       int32_t tool)
 {

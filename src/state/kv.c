@@ -15,7 +15,7 @@ static const kv_store *const_self(const state_store *s)
     return (const kv_store *)(const void *)s;
 }
 
-/* Of all layers. */
+/* Bytes of a side, in all layers. */
 static size_t side_bytes(const store_shape *s, int32_t side, int32_t n_slots)
 {
     return (size_t)s->n_layers * (size_t)s->n_heads * kv_bytes(s, side, n_slots);

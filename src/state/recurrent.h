@@ -72,7 +72,7 @@ bool recurrent_is_valid(const state_store *s, const text_cache *c);
 
 /* The store of a cache that has one. */
 recurrent_store *recurrent_of(const text_cache *c);
-/* Where the record of a row goes: a committed position, or pending row i as cache_end + i. */
+/* The place for the record of a row: a committed position, or pending row i as cache_end + i. */
 float *recurrent_record(const recurrent_store *r, int32_t layer, int32_t position);
 /* Brings a layer's base up to what is certain, before its rows are read. */
 void recurrent_advance(recurrent_store *r, const text_cache *c, int32_t layer);

@@ -1,4 +1,4 @@
-/* From a conversation to a text with marks: see conversation.h. */
+/* Writes a conversation as a text with marks: see conversation.h. */
 #include "template/conversation.h"
 
 #include <stdio.h>
@@ -286,7 +286,7 @@ static outcome render_once(heap *r, const drey_chat_request *q, const node *body
     return heap_ok(r) ? RENDERED : j.refused ? REFUSED : FAILED;
 }
 
-/* In a room that exists; the error is the room's. */
+/* Renders in a room that exists; the error is the room's. */
 static void render_in(heap *r, const drey_chat_request *q, const char *bos, const char *eos,
                       const ending *e, capture *c)
 {

@@ -73,7 +73,7 @@ typedef struct value_pair {
     value key, item;
 } value_pair;
 
-/* In the order in which keys were put in. */
+/* Pairs in the order in which keys were put in. */
 typedef struct value_map {
     value_pair *pairs; /* [n] */
     uint32_t n, capacity;

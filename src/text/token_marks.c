@@ -119,7 +119,7 @@ static bool is_piece(gguf_string s)
     return gguf_is_text(s, "<s>") || gguf_is_text(s, "</s>") || gguf_is_text(s, "<unk>");
 }
 
-/* Without types SentencePiece's own tokens are known by their texts. */
+/* Finds SentencePiece's own tokens by their texts, where there are no types. */
 static void set_pieces(vocab *v)
 {
     for (int32_t id = 0; id < v->n_tokens; id++) {

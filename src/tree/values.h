@@ -28,7 +28,7 @@ typedef struct ranked_node {
     int32_t guess; /* index of the guess that is meant instead of the node; -1: the node itself */
 } ranked_node;
 
-/* By falling value, equals as they came. */
+/* Nodes by falling value, equals as they came. */
 typedef struct ranked_nodes {
     ranked_node best[TREE_MAX_STEP];
     int32_t n;

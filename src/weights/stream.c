@@ -127,9 +127,9 @@ static bool has_failed(const stream *s)
     return atomic_load_explicit(&s->failed, memory_order_acquire);
 }
 
-/* With in_turns nothing is requested between the arrival of a ring's worth and the end of its use,
- * except pieces that a thread waits for: pieces that are used together may be cut by the ring's
- * end. */
+/* Returns whether reads may be requested: with in_turns none are between the arrival of a ring's
+ * worth and the end of its use, except for pieces that a thread waits for, as pieces that are used
+ * together may be cut by the ring's end. */
 static bool may_ask(stream *s)
 {
     if (s->options.in_turns && s->tail == s->head)

@@ -67,7 +67,7 @@ def check(good, what, shown):
 
 
 def kept(path):
-    """What a saved conversation's messages say, escapes of JSON undone."""
+    """Reads what a saved conversation's messages say: as it is, and with JSON's escapes undone."""
     whole = open(path, "rb").read() if os.path.exists(path) else b""
     return whole, whole.decode(errors="replace").replace("\\n", "\n")
 

@@ -83,14 +83,14 @@ def check(what, child, codes, finish):
 
 
 def the_rest(child):
-    """What comes after a line that was read; communicate() would lose what was read with it."""
+    """Reads what comes after a line that was read; communicate() would lose what came with it."""
     rest, err = child.stdout.read(), child.stderr.read()
     child.wait(timeout=300)
     return rest, err
 
 
 def undisturbed():
-    """How long it takes, about: other work of the machine makes it longer, or the rest shorter."""
+    """Time that it takes, about: other work of the machine makes it longer, or the rest shorter."""
     begin = time.time()
     check("undisturbed", start(), [0], "length")
     if json.load(open(tmp + "/stats"))["read_bytes"] == 0:

@@ -18,7 +18,7 @@ def set_size(terminal, rows, columns):
 
 
 def read_some(terminal):
-    """What is there to read, or b"" once the program has gone."""
+    """Reads what is there, or returns b"" once the program has gone."""
     try:
         return os.read(terminal, 65536)
     except OSError:

@@ -319,7 +319,7 @@ def unigram_settings(charsmap):
 
 
 def pieces(tokens, scores, types):
-    """Those of a SentencePiece vocabulary, without what is added to it at the end."""
+    """Pieces of a SentencePiece vocabulary, without what is added to it at the end."""
     n = len(tokens)
     while n and types[n - 1] in (3, 4, 5):
         n -= 1
@@ -371,7 +371,7 @@ def unpaired(data, n_heads, rows):
 
 
 def joined(a, b, n_groups, n_rows, alternate):
-    """Of each group the rows of a and those of b, one after the other or in turn."""
+    """Joins, in each group, the rows of a and those of b, one after the other or in turn."""
     size, out = len(a) // (n_groups * n_rows), []
     for i in range(0, len(a), size * n_rows):
         rows = [[data[i + r * size:i + (r + 1) * size] for r in range(n_rows)] for data in (a, b)]

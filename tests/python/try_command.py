@@ -55,7 +55,7 @@ def pulled():
 
 
 def a_function_that_fails():
-    """What it raises stops a download, and is raised by pull."""
+    """Checks that what it raises stops a download, and is raised by pull."""
     parts, stopped = folder + "/parts", threading.Event()
     os.makedirs(parts)
     watch = _Parts(parts, lambda what, done, total: 1 / 0, stopped.set)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the runner of llama.cpp's server tests expects is named case by case, so that whatever else
-breaks deviates; options that drey has are passed on."""
+"""Checks that the runner of llama.cpp's server tests names what it expects case by case, so that
+whatever else breaks deviates; options that drey has are passed on."""
 import json
 import os
 import sys
@@ -26,7 +26,8 @@ def expectations():
 
 
 def classes():
-    """As is, in substance, by design, of another model, and a case that nobody expected to fail."""
+    """Checks each class: as is, in substance, by design, of another model, and a case that nobody
+    expected to fail."""
     passes, fails = ("passed", ""), ("failed", "assert a\nb")
     case = lambda file, name: f"unit/test_{file}.py::{name}"
     slashes = case("router", "test_router_chat_completion_stream[ggml-org/tinygemma3-GGUF:Q8_0-True]")

@@ -102,7 +102,7 @@ def read(s, messages, text, **more):
 
 
 def answers(s, name):
-    """What follows a beginning is read as the part that it continues."""
+    """Checks that what follows a beginning is read as the part that it continues."""
     thinks = {"role": "assistant", "content": None, "reasoning_content": "I think"}
     says = {"role": "assistant", "content": "Hello, ", "reasoning_content": "I think"}
     close = {"channels": "<|end|><|start|>assistant<|channel|>final<|message|>", "line": "</think>"}.get(name, "\n</think>\n\n")

@@ -37,7 +37,7 @@ def whole(wanted):
 
 
 def some_fail(wanted):
-    """Those that use the damaged expert, alone and in company, and no other."""
+    """Checks that texts that use the damaged expert fail, alone and in company, and no other."""
     s = Server(drey, damaged, "--sessions", "3", "-d", "none").wait_ready()
     fails = []
     for prompt in PROMPTS:

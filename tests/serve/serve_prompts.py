@@ -42,7 +42,7 @@ def arrays(server):
 
 
 def token_text(token):
-    """As OpenAI's completions write a token that is a part of a character."""
+    """Text of a token, as OpenAI's completions write one that is a part of a character."""
     token = bytes(token)
     try:
         return token.decode()
@@ -89,7 +89,7 @@ def echoed_texts(server):
 
 
 def echoed_among_others(server):
-    """While others write, nobody's text and no number changes."""
+    """Checks that nobody's text and no number changes while others write."""
     alone = [post(server, text, {"prompt": t, "max_tokens": 30, "echo": i % 2 == 0, "logprobs": 1})["choices"] for i, t in enumerate(TEXTS)]
     got = [None] * len(TEXTS)
 

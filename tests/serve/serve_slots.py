@@ -81,7 +81,7 @@ def full_disk(s):
 
 
 def bounded():
-    """What all saves take together, and what killed ones have left."""
+    """Checks the limit of all saves together, and that what killed ones have left is removed."""
     os.mkdir(small := f"{folder}/small")
     for name in "left.bin.partial", "kept.bin":
         open(f"{small}/{name}", "w").write("x" * 1000)

@@ -41,7 +41,7 @@ static void put_weights(gguf_writer *w, const heads_file *h, int64_t n, uint64_t
     }
 }
 
-/* As bytes in memory; the caller frees the writer. */
+/* Builds the file in memory; the caller frees the writer. */
 static void heads_file_build(gguf_writer *w, const heads_file *h)
 {
     const medusa_shape *s = &h->shape;

@@ -105,7 +105,7 @@ void matrix_close(void);
 
 /* Returns whether a model, a value of its axis, is a mixture of experts. */
 bool matrix_is_mixture(int32_t model);
-/* Whether every other layer has a state in place of attention. */
+/* Returns whether every other layer has a state in place of attention. */
 bool matrix_has_states(int32_t model);
 /* Returns how many values an axis has here: tiers are this processor's. */
 int32_t matrix_values(matrix_axis axis);

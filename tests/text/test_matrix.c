@@ -38,7 +38,7 @@ static const matrix_axis pairs[][2] = {
 enum { N_PAIRS = sizeof pairs / sizeof *pairs, MOST_VALUES = 32 };
 
 static bool covered[N_PAIRS][MOST_VALUES][MOST_VALUES];
-/* Of models of which every value of every axis occurs. */
+/* Kinds of models with which every value of every axis occurs. */
 enum { A_MIXTURE, WITH_STATES, N_KINDS };
 static bool with_kind[N_KINDS][N_AXES][MOST_VALUES];
 static matrix_case cases[MOST_CASES];

@@ -55,7 +55,7 @@ enum {
 };
 
 typedef struct run_list {
-    int32_t n, n_brought; /* of the layer; of them those that are in waves so far */
+    int32_t n, n_brought; /* runs of the layer; those of them that are in waves so far */
     expert_run run[];     /* [n_experts] */
 } run_list;
 

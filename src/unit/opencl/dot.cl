@@ -120,8 +120,8 @@ DOT_LEVELS(dot_mxfp4_words, MXFP4_LEVELS)
         EACH_TOKEN if (j < m) DOT_STORE(j, sum[j]);                                                \
     }
 #else
-/* With two buffers the chain continues while the next integers are computed; local memory has room
- * for one of many rows. */
+/* Number of buffers: with two the chain continues while the next integers are computed; local
+ * memory has room for one of many rows. */
 #define BUFFERS         (TOKENS > 4u ? 1u : 2u)
 #define PARTS_OF(SUBS)  ((SUBS) > 1u ? PARTS : 1u)
 #define AT_ONCE(SUBS)   (WORKERS / PARTS_OF(SUBS))

@@ -21,12 +21,12 @@ enum {
     PENDING = 24,
     COMMITTED = 83
 };
-enum { ROWS = 8 }; /* of a tree */
+enum { ROWS = 8 }; /* rows of a tree */
 
 typedef struct bench {
     arena a;
     text_cache cache;
-    float key[SLOTS][LAYERS][K_DIM]; /* of a slot, as f16 has them */
+    float key[SLOTS][LAYERS][K_DIM]; /* keys of a slot, as f16 has them */
     void *scratch;
 } bench;
 

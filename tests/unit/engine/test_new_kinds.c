@@ -1,4 +1,4 @@
-/* What new kinds of models take. An architecture of known parts is a row of a table; a kind of
+/* Work that new kinds of models take. An architecture of known parts is a row of a table; a kind of
  * layer with a state is a file (support/toys/sum_block.c), whose texts test_matrix.c compares, and
  * test_sessions.c, test_prefix_store.c, test_session_file.c, test_ranks.c where the environment has
  * DREY_TEST_STATES. Here is how far such a state goes, and how far back. */

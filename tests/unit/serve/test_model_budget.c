@@ -1,4 +1,4 @@
-/* Which model has memory, and which has to go: serve/router/model_budget.h. */
+/* Models that have memory, and those that have to go: serve/router/model_budget.h. */
 #include "serve/router/model_budget.h"
 #include "support/test.h"
 

@@ -46,8 +46,8 @@ enum {
     TILE_BYTES = 1024, /* bytes of a whole tile */
     STEP_C = STEP_PARTS * 2 * TILE_TOKENS * HALF_ROWS, /* int32 of C in a step */
     C_MINIMA = 4 * TILE_TOKENS * HALF_ROWS, /* offset of minima in a job's C, after the planes */
-    /* From so many rows on tiles are faster than vectors: with 16 as fast, with 24 slower, with 32
-     * 1.4 times as fast. With SHAPE_EARLY they are used for all that vectors need two tiles of
+    /* Rows from which tiles are faster than vectors: with 16 as fast, with 24 slower, with 32 1.4
+     * times as fast. With SHAPE_EARLY they are used for all that vectors need two tiles of
      * activations for. */
     TILES_FROM = 25,
     EARLY_FROM = TOKEN_TILE + 1,
