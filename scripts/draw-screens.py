@@ -99,7 +99,8 @@ class Terminal:
 
 
 def screens(terminal, patience_s=600):
-    """What is shown, again and again, until a prompt waits for a message; that is the last one."""
+    """Yields what is shown, again and again, until a prompt waits for a message; that is the last
+    one."""
     end = time.monotonic() + patience_s
     while time.monotonic() < end:
         screen = terminal.screen()

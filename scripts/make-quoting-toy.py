@@ -23,7 +23,7 @@ def codes(rng, n):
 
 
 def places(rng, quoted, own, n_input):
-    """Which place of the input each position of the text looks at."""
+    """Places of the input that the positions of the text look at."""
     out, at = [], 1
     while len(out) < N_POSITIONS:
         out += range(at, at + quoted)

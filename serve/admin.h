@@ -10,7 +10,7 @@ static inline bool admin_is(const request *t)
     return t->kind >= REQUEST_SAVE;
 }
 
-/* How texts become vectors here. */
+/* Way in which texts become vectors here. */
 static inline drey_pooling admin_pooling(const serve_options *o)
 {
     return o->pooling == DREY_POOLING_MODEL ? drey_model_pooling(o->model) : o->pooling;

@@ -102,7 +102,7 @@ static void add_input(measuring *m, int32_t n, const weight *const matrices[], i
     m->n++;
 }
 
-/* In the order of a pass. */
+/* Lists inputs in the order of a pass. */
 static void list_inputs(measuring *m, const model_layout *l)
 {
     for (int32_t i = 0; i < l->shape.n_layers; i++) {
@@ -257,7 +257,7 @@ static void begin_windows(measuring *m)
     m->n_all = n + n_bos * ((n + room - 1) / room);
 }
 
-/* With the engine, which is closed before the file is written. */
+/* Measures with the engine, which is closed before the file is written. */
 static drey_status measure(measuring *m, drey_error *err)
 {
     const model_shape *s = &m->o->engine->target->shape;

@@ -26,8 +26,8 @@ static double look(line *l, double at)
     return seconds;
 }
 
-/* From `start` in steps that double, for as long as it goes down: the best place seen lies between
- * *before and *end. False: the first step already went up. */
+/* Searches from `start` in steps that double, for as long as it goes down: the best place seen is
+ * between *before and *end. False: the first step already went up. */
 static bool go_down(line *l, double start, double at_start, double step, double low, double high,
                     double *before, double *end)
 {

@@ -21,7 +21,7 @@ typedef struct warm_up {
 /* ids: a prompt that begins as the first message's will. Where there is no thread for it nothing
  * happens: the first message loads the weights. */
 void warm_up_begin(warm_up *w, drey_session *session, const int32_t *ids, size_t n_ids);
-/* It has not ended yet. */
+/* Returns true until it has ended. */
 bool warm_up_runs(warm_up *w);
 /* Waits for its end, which a signal brings about at once. Errors are met again by the next text. */
 void warm_up_end(warm_up *w);

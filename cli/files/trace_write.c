@@ -112,8 +112,8 @@ static void put_experts(writer *w, const drey_trace_span *s)
             (long long)s->amount, s->n_read, s->layer);
 }
 
-/* In the first lane where the last one is over; if there is none, in the last lane, from its end
- * on. */
+/* Puts a read in the first lane where the last one is over; if there is none, in the last lane,
+ * from its end on. */
 static void put_expert_read(writer *w, const drey_trace_span *s)
 {
     int i = 0;

@@ -92,7 +92,7 @@ static bool has_page(const cli_settings *s)
     return !access_lists(s->serve.closed, "page");
 }
 
-/* Before another thread uses the engine. */
+/* Describes the folder of beginnings before another thread uses the engine. */
 static void describe_beginnings(serving *v)
 {
     const char *folder = v->settings.prefixes.folder;
@@ -215,7 +215,7 @@ static drey_status choose_template(serving *v, drey_error *err)
     return DREY_OK;
 }
 
-/* With the models, the server's memory, which is a part of their budget. */
+/* Prepares the models and the server's memory, which is a part of their budget. */
 static drey_status prepare(serving *v, int32_t *n_context, drey_error *err)
 {
     *n_context = models_context(&v->models, &v->settings, USUAL_CONTEXT);

@@ -274,8 +274,8 @@ static void join_line(live_text *t, const char *bytes, const uint8_t *styles, si
     shorten_line(t);
 }
 
-/* From the text that is drawn to next[0..n_next), of which n bytes join the line, those up to
- * n_solid are held, in styles[0..n_solid), and the rest is dim. */
+/* Draws what changes from the text that is drawn to next[0..n_next), of which n bytes join the
+ * line, those up to n_solid are held, in styles[0..n_solid), and the rest is dim. */
 static void draw_change(live_text *t, const char *next, const uint8_t *styles, size_t n,
                         size_t n_solid, size_t n_next)
 {

@@ -1,4 +1,4 @@
-/* In place of line_editor.c where drey is built without libedit: lines are as the terminal gives
+/* Replaces line_editor.c where drey is built without libedit: lines are as the terminal gives
  * them. */
 #include "cli/typing/line_editor.h"
 

@@ -1,4 +1,4 @@
-/* What the options of an engine choose between, by name, and their bounds. */
+/* Choices that the options of an engine have, by name, and their bounds. */
 #ifndef DREY_CHOICES_H
 #define DREY_CHOICES_H
 
@@ -53,9 +53,9 @@ DREY_API const char *drey_drafter_name(drey_drafter drafter);
 /* A drafter, for programs that list drafters by name. */
 typedef struct drey_drafter_info {
     const char *name;
-    const char *with;        /* what it drafts with, for use in a list: "its heads" */
-    const char *file_ending; /* of the file that it needs, after the target's name; NULL: it needs
-                                none */
+    const char *with;        /* means of drafting, for use in a list: "its heads" */
+    const char *file_ending; /* ending of the file that it needs, after the target's name; NULL: it
+                                needs none */
     bool takes_model;        /* needs a model in options.draft */
     bool looks_up;           /* guesses from the text, at no cost */
     bool exits;              /* can be combined with early exits */
@@ -63,10 +63,11 @@ typedef struct drey_drafter_info {
 } drey_drafter_info;
 /* Returns false if there is no such drafter. Drafters are numbered from 0 without a gap. */
 DREY_API bool drey_drafter_describe(drey_drafter drafter, drey_drafter_info *info);
-/* Whether the file says that it contains heads for options.heads; false if it cannot be read. */
+/* Returns true if the file says that it contains heads for options.heads; false if it cannot be
+ * read. */
 DREY_API bool drey_is_heads_file(const char *path);
 
-/* How streamed weights are read. AUTO uses the first that the system allows. The others are for
+/* Ways to read streamed weights. AUTO uses the first that the system allows. The others are for
  * tests and for systems where AUTO chooses badly. */
 typedef enum drey_io {
     DREY_IO_AUTO = 0,
@@ -75,7 +76,7 @@ typedef enum drey_io {
     DREY_IO_BUFFERED = 3 /* reading threads through the page cache, dropping what was read */
 } drey_io;
 
-/* As drey_policy_name and drey_policy_parse: "auto", "uring", "pread", "buffered". */
+/* The same as drey_policy_name and drey_policy_parse: "auto", "uring", "pread", "buffered". */
 DREY_API const char *drey_io_name(drey_io io);
 DREY_API bool drey_io_parse(const char *name, drey_io *io);
 
@@ -85,7 +86,7 @@ DREY_API bool drey_io_parse(const char *name, drey_io *io);
  * need F16. The tier "float" stores floats instead of F16. */
 typedef enum drey_kv { DREY_KV_F16 = 0, DREY_KV_Q8_0 = 1 } drey_kv;
 
-/* As drey_policy_name and drey_policy_parse: "f16", "q8_0". */
+/* The same as drey_policy_name and drey_policy_parse: "f16", "q8_0". */
 DREY_API const char *drey_kv_name(drey_kv kv);
 DREY_API bool drey_kv_parse(const char *name, drey_kv *kv);
 
@@ -102,16 +103,16 @@ typedef enum drey_exit {
     DREY_EXIT_EXACT = 2
 } drey_exit;
 
-/* As drey_policy_name and drey_policy_parse: "off", "fast", "exact". */
+/* The same as drey_policy_name and drey_policy_parse: "off", "fast", "exact". */
 DREY_API const char *drey_exit_name(drey_exit exit);
 DREY_API bool drey_exit_parse(const char *name, drey_exit *exit);
 
-/* As drey_engine_options.memory_bytes. AUTO: the memory that the machine has available or that the
- * process' memory cgroups leave to it, whichever is less, divided by 1.05, at the time of
+/* Values of drey_engine_options.memory_bytes. AUTO: the memory that the machine has available or
+ * that the process' memory cgroups leave to it, whichever is less, divided by 1.05, at the time of
  * opening. */
 #define DREY_MEMORY_AUTO      0u
 #define DREY_MEMORY_UNLIMITED UINT64_MAX
-/* What AUTO stands for at this moment, in bytes; 0 if the system does not say. */
+/* Returns what AUTO stands for at this moment, in bytes; 0 if the system does not say. */
 DREY_API uint64_t drey_memory_auto(void);
 /* The machine's memory, or what its memory cgroups let this process have if that is less, whether
  * it is free or not; in bytes, 0 if the system does not say. */
@@ -128,7 +129,7 @@ enum {
     DREY_MAX_READ_BYTES = 64 << 20
 };
 
-/* What progress is reported of. */
+/* Steps whose progress is reported. */
 typedef enum drey_progress {
     DREY_PROGRESS_LOAD_TARGET = 0, /* bytes */
     DREY_PROGRESS_LOAD_DRAFT = 1,  /* bytes */
@@ -159,7 +160,7 @@ typedef void drey_progress_fn(void *user, drey_progress what, uint64_t done, uin
  * system reports. Texts do not depend on any of this. */
 enum { DREY_MAX_UNITS = 4, DREY_UNIT_WIDTHS = 7, DREY_UNIT_CONTEXTS = 5, DREY_UNIT_CONTEXT = 256 };
 
-/* What was measured. */
+/* Results of measuring units. */
 typedef struct drey_unit_shares {
     int32_t n_units;
     /* [w][unit]: for passes of up to 2^w rows, the last also for more; only their proportion

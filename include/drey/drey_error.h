@@ -1,4 +1,4 @@
-/* What a function says that can fail, and the version. */
+/* Status and error of functions that can fail, and the version. */
 #ifndef DREY_DREY_ERROR_H
 #define DREY_DREY_ERROR_H
 

@@ -1,4 +1,4 @@
-/* What was measured of models on a machine (drey/tune.h), for drey_engine_options. */
+/* Measurements of models on a machine (drey/tune.h), for drey_engine_options. */
 #ifndef DREY_PROFILE_H
 #define DREY_PROFILE_H
 
@@ -41,7 +41,7 @@ typedef struct drey_static_trees {
     uint64_t reserved[4]; /* zero */
 } drey_static_trees;
 
-/* What drafting with a pair of models costs and gains on this machine, measured beforehand by
+/* Costs and gains of drafting with a pair of models on this machine, measured beforehand by
  * drey_tune_pair. Sessions begin with it instead of the usual values, and continue to learn. Only
  * speed depends on it, never a text. 0: not known. */
 enum {
@@ -59,27 +59,27 @@ typedef struct drey_profile {
     float guessed[DREY_PROFILE_RANKS][DREY_PROFILE_BINS];
     float right[DREY_PROFILE_RANKS][DREY_PROFILE_BINS];
     const drey_static_trees *trees; /* copied with the profile; NULL: not known */
-    double spread; /* of the rounds that measured passes: how many times as long slow ones took as
-                      fast ones; above DREY_PROFILE_BUSY other programs were at work */
+    double spread;         /* ratio of the times of slow and fast rounds that measured passes; above
+                      DREY_PROFILE_BUSY other programs were at work */
     uint64_t reserved[14]; /* zero */
 } drey_profile;
 #define DREY_PROFILE_BUSY 1.3
 /* Fills in that nothing is known. */
 DREY_API void drey_profile_init(drey_profile *profile);
-/* Whether times are valid, no more guesses were right than were made, and trees are trees. Engines
- * accept no other profile. */
+/* Returns true if times are valid, no more guesses were right than were made, and trees are trees.
+ * Engines accept no other profile. */
 DREY_API bool drey_profile_is_sound(const drey_profile *profile);
 
 /* ---- Routes of a mixture of experts ---- */
 
-/* How soon a layer uses an expert again. A layer keeps the experts that it used last; so a token
- * finds one of its experts in one of s slots if the layer has used fewer than s others since. They
- * are counted over all layers together: to give some layers more slots than others was as often a
- * loss as a gain on texts that it was not chosen by. */
+/* Distances after which a layer uses an expert again. A layer keeps the experts that it used last;
+ * so a token finds one of its experts in one of s slots if the layer has used fewer than s others
+ * since. They are counted over all layers together: to give some layers more slots than others was
+ * as often a loss as a gain on texts that it was not chosen by. */
 enum { DREY_ROUTE_SLOTS = 1024 };
 typedef struct drey_routes {
-    int32_t n_experts; /* of a layer */
-    int64_t n_tokens;  /* whose experts were counted */
+    int32_t n_experts; /* experts of a layer */
+    int64_t n_tokens;  /* tokens whose experts were counted */
     /* [d]: experts of tokens since whose last use the layer had used d others; what was not used
      * before counts as the one that was used longest ago, and [DREY_ROUTE_SLOTS - 1] has all that
      * is further. */
@@ -89,8 +89,8 @@ typedef struct drey_routes {
 /* Share of a token's experts that is in memory with so many slots in each layer. n_slots need not
  * be whole. */
 DREY_API double drey_routes_hits(const drey_routes *routes, double n_slots);
-/* Whether something was counted, of as many experts as there may be. Engines accept no other
- * routes. */
+/* Returns true if something was counted, of as many experts as there may be. Engines accept no
+ * other routes. */
 DREY_API bool drey_routes_are_sound(const drey_routes *routes);
 
 #ifdef __cplusplus

@@ -29,7 +29,7 @@ typedef enum drey_part {
     DREY_PART_BATCHING = 2,    /* several nodes per step of the draft */
     DREY_PART_PROVISIONAL = 3, /* drafting while a verification waits for weights */
     DREY_PART_SLICE = 4,       /* the draft's head covers a part of its vocabulary only */
-    /* Of early exits: the text of DREY_EXIT_FAST may depend on each of these. */
+    /* Parts of early exits: the text of DREY_EXIT_FAST may depend on each of these. */
     DREY_PART_SCHEDULE = 5,   /* predictors of some layers are asked; without: all of them */
     DREY_PART_PREDICTORS = 6, /* without: scores at random */
     DREY_PART_HYPER = 7,      /* exits of passes with drafted tokens */
@@ -42,13 +42,13 @@ typedef enum drey_part {
 #define DREY_WITHOUT(part) (UINT64_C(1) << (part))
 #define DREY_WITH(part)    DREY_WITHOUT(part)
 
-/* As drey_policy_name and drey_policy_parse: "tree", "fallback", "batching", "provisional",
- * "slice", "schedule", "predictors", "hyper", "lookup". */
+/* The same as drey_policy_name and drey_policy_parse: "tree", "fallback", "batching",
+ * "provisional", "slice", "schedule", "predictors", "hyper", "lookup". */
 DREY_API const char *drey_part_name(drey_part part);
 DREY_API bool drey_part_parse(const char *name, drey_part *part);
 
-/* How the policies "llmcad" and "edgellm" move the threshold alpha of their fallback after wrong
- * guesses (EdgeLLM III-C). */
+/* Ways in which the policies "llmcad" and "edgellm" move the threshold alpha of their fallback
+ * after wrong guesses (EdgeLLM III-C). */
 typedef enum drey_fallback {
     DREY_FALLBACK_MEAN = 0,    /* as its text says: by the mean confidence of the guesses after the
                                   wrong one */

@@ -17,9 +17,9 @@ typedef struct drey_trace_span {
      * room in memory); "read" and "read draft", of which several run at a time. A constant. */
     const char *what;
     int64_t amount; /* rows of a pass, nodes drafted, bytes read, experts */
-    int32_t layer;  /* of experts; -1: it has none */
-    int32_t expert; /* that is read; -1: it is none */
-    int32_t n_read; /* of "experts": those that were not in memory */
+    int32_t layer;  /* layer of the experts; -1: it has none */
+    int32_t expert; /* expert that is read; -1: it is none */
+    int32_t n_read; /* experts of "experts" that were not in memory */
 } drey_trace_span;
 
 typedef struct drey_trace_node {
@@ -32,9 +32,9 @@ typedef struct drey_trace_node {
 } drey_trace_node;
 
 typedef struct drey_trace_turn {
-    int64_t number;       /* of the text's turns, the first being 0 */
+    int64_t number;       /* index among the text's turns, the first being 0 */
     int64_t t0_ns, t1_ns; /* from the end of the previous turn to its own */
-    int32_t position;     /* of the root in the timeline */
+    int32_t position;     /* position of the root in the timeline */
     int32_t next;         /* the target's own token after the accepted ones */
     int32_t n_written;    /* accepted tokens and `next`, as far as the text took them */
     int32_t n_nodes;

@@ -117,12 +117,12 @@ class Model(Texts):
 
     @property
     def why(self) -> str:
-        """Why the draft was chosen; "" if it was named."""
+        """Reason why the draft was chosen; "" if it was named."""
         return self._engine.opened.why
 
     @property
     def verdict(self) -> str:
-        """What to expect, in a sentence: what of the model stays in memory, how fast it writes."""
+        """Sentence on what to expect: what of the model stays in memory, how fast it writes."""
         return self._engine.opened.verdict
 
     @property

@@ -30,7 +30,7 @@ class Front:
             return detokenized(self._engine.target, [token], flags)
 
     def token_text(self, token: int) -> str:
-        """Without parts of characters that other tokens have the rest of."""
+        """Text of a token without parts of characters that other tokens have the rest of."""
         return self.token_bytes(token).decode(errors="ignore")
 
     def token_name(self, token: int) -> str:

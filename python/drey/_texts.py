@@ -249,7 +249,8 @@ def _to_the_end(options: Any) -> Any:
 
 
 def _without_ignored(options: Any) -> Dict[str, Any]:
-    """Without members of OpenAI's requests that change nothing, and with its newer name of max_tokens."""
+    """Returns options without members of OpenAI's requests that change nothing, and with its newer
+    name of max_tokens taken as max_tokens."""
     if options.get("n", 1) not in (1, None):
         raise UsageError("n is 1: one call writes one text; take model.session() for each")
     out = {name: value for name, value in options.items() if name not in _IGNORED}
@@ -272,7 +273,7 @@ def _ids(model: Any, prompt: Any, special: bool = False) -> Sequence[int]:
 
 
 def _held_to(asked: Asked, conversation: Conversation, model: Any, form: Any) -> Asked:
-    """With the grammar that the tools and the schema make."""
+    """Returns the request with the grammar that the tools and the schema make."""
     if conversation.has_calls and asked.grammar:
         raise UsageError("a grammar contradicts tools, which say how calls are written: give one of the two, or a "
                          "response_format")

@@ -1,4 +1,4 @@
-"""How many texts stay the same when only the way of computing them changes.
+"""Counts texts that stay the same when only the way of computing them changes.
 
 Each engine writes two texts after each prompt, one at temperature 0 and one with a seed, and is
 compared with nothing but itself: its reference is its own plain decoding on one thread. drey does
@@ -175,7 +175,7 @@ def write_pair(address, prompt, tokens):
 
 
 def compared(pair, rows, row):
-    """What a pair of texts adds to its line: whether they are those of the reference."""
+    """Returns what a pair of texts adds to its line: whether they are those of the reference."""
     of = {"tokens": 0, "accepted": 0}
     reference = row if row["way"] == REFERENCE else next(
         r for r in rows if r["way"] == REFERENCE and r["draft"] == "none" and

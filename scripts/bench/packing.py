@@ -1,4 +1,4 @@
-"""What packing costs a streamed pass: without a sidecar over with one.
+"""Measures what packing costs a streamed pass: without a sidecar over with one.
 
 Each turn is a run in its own memory cgroup with a cold page cache (root), --memory the limit
 over 1.05: without a draft (passes of one row) and with one (passes over trees), the text the same

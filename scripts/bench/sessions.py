@@ -76,8 +76,8 @@ def show(record, many, peer):
 
 
 def measure(drey, name, n, tokens, limit=None):
-    """Without --sessions one session decodes, so that a drey that lacks the option can be one
-    side."""
+    """Measures decoding; one session decodes without --sessions, so that a drey that lacks the
+    option can be one side."""
     more = ["--sessions", str(n)] if n > 1 else []
     return drey.bench_model(drey.model(name), limit, prompt=16, decode=tokens, more=more)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What several units of a machine that is not here would make of drafting with heads (Ghidorah,
-III).
+"""Simulates what several units of a machine that is not here would make of drafting with heads
+(Ghidorah, III).
 
     simulate.py MACHINE.json [--json FILE]   (the paper's machine: docs/lab/machines/jetson-nx.json)
 
@@ -143,8 +143,8 @@ class Pass:
         self.seconds = self.linear + self.attention + (extra if n > 1 else 0)
 
     def together(self, left):
-        """When all are done that have so much to do, in seconds alone: slowed for as long as
-        another one is at work as well."""
+        """Returns when all are done that have so much to do, in seconds alone: slowed for as long
+        as another one is at work as well."""
         left, now = list(left), 0.0
         while any(s > 0 for s in left):
             busy = sum(s > 0 for s in left)

@@ -1,5 +1,5 @@
-"""What the programs of this folder share: where the server is, and lines that say what was tried
-and how it came out, which __main__.py reads."""
+"""Functions that the programs of this folder share: where the server is, and lines that say
+what was tried and how it came out, which __main__.py reads."""
 import os
 import subprocess
 import sys
@@ -42,7 +42,7 @@ def raises(kind, call):
 
 
 def command(*words, cwd=None, timeout=900, **variables):
-    """What a command writes, with these variables and without other keys and addresses."""
+    """Returns what a command writes, with these variables and without other keys and addresses."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "ANTHROPIC_", "CLAUDE", "CODEX_", "OLLAMA_"))}
     done = subprocess.run(words, cwd=cwd, timeout=timeout, env={**kept, **variables}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, errors="replace")

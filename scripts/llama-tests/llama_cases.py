@@ -1,5 +1,5 @@
-"""What llama_tests.py changes in llama.cpp's tests before a case counts as passed in substance or
-as by design, and why the others fail that are known to."""
+"""Changes that llama_tests.py makes in llama.cpp's tests before a case counts as passed in
+substance or as by design, and why the others fail that are known to."""
 import os
 import re
 
@@ -198,7 +198,7 @@ def known(node):
 
 
 def unknown_names(nodes):
-    """What is said of cases that are not there."""
+    """Names of known cases that are not there."""
     there = {name for node in nodes for name in (node.removeprefix("unit/"), node.removeprefix("unit/").split("[")[0])}
     files = {name.split("::")[0] for name in there}
     return [f"{of}.py::{case}" for _, of, _, cases in KNOWN for case in cases
@@ -206,7 +206,7 @@ def unknown_names(nodes):
 
 
 def difference(node):
-    """Why a case that passes when it is changed is by design; None: it passes in substance."""
+    """Reason why a case that passes if changed is by design; None: it passes in substance."""
     file, case = node.removeprefix("unit/").split("::", 1)
     return next((why for of, functions, _, _, why in DIFFERENCES
                  if of + ".py" == file and case.split("[")[0] in functions), None)

@@ -24,10 +24,10 @@ typedef struct response_store {
 bool response_store_begin(response_store *p, const char *front, const char *text, size_t n);
 /* The newest has this id. */
 void response_store_name(response_store *p, const char *id);
-/* It has been written: room for the answer's messages and for the response, after its messages.
+/* Gives an answer that has been written room for its messages and, after them, for the response.
  * False: it is not kept. */
 bool response_store_open(response_store *p, const char *id, text_out *room);
-/* They were put out: messages are those before n_messages of the room. */
+/* Keeps what was put out: messages are those before n_messages of the room. */
 void response_store_close(response_store *p, const text_out *room, size_t n_messages);
 /* NULL: it is not here, or its answer is not whole. */
 const stored_response *response_store_find(const response_store *p, const char *id, size_t n_id);

@@ -1,5 +1,5 @@
-/* Who is let in: some clients, and some more that are turned away. When all places are taken, a
- * client that keeps one for nothing makes room, in this order:
+/* Lets clients in: some, and some more that are turned away. When all places are taken, a client
+ * that keeps one for nothing makes room, in this order:
  *
  *   UNSHOWN  it has not shown its key, or, where none is needed, sends half a request
  *   IDLE     it has no request under way

@@ -16,7 +16,7 @@ typedef struct network {
     http_server http;   /* its clients are connections */
     json_value *values; /* [n_values] */
     size_t n_values;
-    text_out scratch;     /* where answers are put together that need no request */
+    text_out scratch;     /* place to put together answers that need no request */
     text_out rewritten;   /* a request of another interface, as a chat */
     response_store store; /* responses that can be continued */
     streams streams;      /* answers that can be read on */

@@ -8,8 +8,8 @@
 typedef struct conversation {
     drey_chat_request request;
     const char *tools_json;   /* NULL: there are none */
-    drey_reply_options reply; /* what is asked of the answer */
-    drey_reply_form form;     /* how it is written */
+    drey_reply_options reply; /* options of the answer */
+    drey_reply_form form;     /* form in which it is written */
 } conversation;
 
 /* The text that was put out since `from`, with a NUL. */

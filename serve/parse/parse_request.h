@@ -7,12 +7,12 @@
 
 /* The error that the client receives. */
 typedef struct refusal {
-    int status;       /* of HTTP; 0: it is not refused */
+    int status;       /* status of HTTP; 0: it is not refused */
     const char *type; /* OpenAI's word for it, as llama.cpp's server uses them */
     const char *code; /* another word, which programs look for; NULL: the status */
     char message[700];
     char fixed[SERVE_WHY_BYTES];    /* the same without what may be the client's words */
-    int64_t n_prompt_tokens, n_ctx; /* of a prompt that is too long; else 0 */
+    int64_t n_prompt_tokens, n_ctx; /* sizes for a prompt that is too long; else 0 */
     int32_t retry_s;                /* 0: there is no use in that */
 } refusal;
 
@@ -20,7 +20,7 @@ typedef struct refusal {
  * fields, "Field '%s'", which are the server's. */
 bool refuse_with(refusal *r, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* With a sentence that is constant. */
+/* Does the same with a sentence that is constant. */
 bool refuse_fixed(refusal *r, int status, const char *sentence);
 /* An error of the library's. */
 bool refuse_error(refusal *r, const drey_error *err);
@@ -32,8 +32,8 @@ bool parse_choices(const json_value *body, request_kind kind, const serve_option
  * together. scratch is used for the time of the call. */
 bool parse_request(request *t, request_kind kind, json_value *body, const serve_options *o,
                    text_out *scratch, refusal *r);
-/* How many tokens a chat's prompt has, however many they are; ids: [capacity], used for the time of
- * the call. */
+/* Counts the tokens of a chat's prompt, however many they are; ids: [capacity], used for the time
+ * of the call. */
 bool parse_prompt_tokens(json_value *body, const serve_options *o, text_out *scratch, int32_t *ids,
                          size_t capacity, size_t *n, refusal *r);
 /* The prompt that a chat's messages make: *text, which the caller frees with drey_free. */

@@ -1,4 +1,4 @@
-/* Who has memory: see model_budget.h. */
+/* Decides who has memory: see model_budget.h. */
 #include "serve/router/model_budget.h"
 
 #include <stddef.h>

@@ -21,10 +21,10 @@ typedef struct proxied {
     proxy_state state;
     watched upstream; /* its socket */
     size_t n_head_out, n_head_sent, n_body_sent;
-    model_process *process; /* that it waits for, or that answers; NULL: none yet */
+    model_process *process; /* process that it waits for, or that answers; NULL: none yet */
     int64_t number;         /* requests are served in this order */
     struct {
-        int32_t n_failures; /* of the process when it began to wait */
+        int32_t n_failures; /* failures of the process when it began to wait */
         bool again;         /* its process has ended once before it answered: */
         pid_t met, ended;   /* the one that it was sent to last; that one */
         int32_t n_broken;   /* connections that ended without an answer */

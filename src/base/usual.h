@@ -31,15 +31,16 @@
 /* The time of one more node in a draft's step, in steps over one node. (tuned, learnt) */
 #define USUAL_STEP_NODE 0.04
 
-/* How times are learnt (policy/cost.c). A measured time is a moving average: a sample counts for a
- * quarter, and as at most twice the average (steps) or 1.25 times (passes), because a thread that
- * came late says nothing; a pass of other widths counts for a thirty-second, so that a time that
- * was measured at a bad moment is forgotten. Chosen, not measured, as are those that follow. */
+/* Weights by which times are learnt (policy/cost.c). A measured time is a moving average: a
+ * sample counts for a quarter, and as at most twice the average (steps) or 1.25 times (passes),
+ * because a thread that came late says nothing; a pass of other widths counts for a thirty-second,
+ * so that a time that was measured at a bad moment is forgotten. Chosen, not measured, as are those
+ * that follow. */
 #define USUAL_TIME_WEIGHT       0.25
 #define USUAL_OTHER_TIME_WEIGHT (1.0 / 32)
 #define USUAL_STEP_OUTLIER      2
 #define USUAL_PASS_OUTLIER      1.25
-/* While nothing is drafted a step's time returns to what is expected by this part per turn. */
+/* Part by which a step's time returns to what is expected per turn while nothing is drafted. */
 #define USUAL_STEP_FADING (1.0 / 128)
 /* The slope over the rows of a pass is fitted to what was measured; the assumed one counts as a
  * measurement of this weight, and the result is between these multiples of it. */
@@ -118,7 +119,7 @@
 /* clang-format on */
 #define USUAL_BLEND_FIRST_POSITIONS 8
 #define USUAL_BLEND_MOST_POSITIONS  256
-/* What guesses of a rank are worth is a moving average over the nodes of a text's path
+/* The worth of guesses of a rank is a moving average over the nodes of a text's path
  * (policy/policy_optimal.c): the latest counts for an eighth, and while nothing is drafted it
  * returns to the first assumption by this part per turn. (learnt) */
 #define USUAL_WORTH_WEIGHT (1.0f / 8)

@@ -34,7 +34,7 @@ typedef struct family {
     const char *feed_forward; /* T5's feed_forward_proj where it is missing */
     const char *pre;          /* the pre-tokenizer of vocab.json with merges.txt; NULL: unknown */
     windowing window;
-    double rope_base;  /* where config.json does not say; 0: the key is left out */
+    double rope_base;  /* base where config.json does not say; 0: the key is left out */
     bool qkv_biases;   /* Q, K and V have biases, whatever config.json says */
     bool norms_from_1; /* the folder's norms have 1 less */
     bool no_blank;     /* a text begins without a blank in front (add_space_prefix) */

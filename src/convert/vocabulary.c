@@ -96,7 +96,7 @@ static bool looks_special(const char *text, size_t n)
     return false;
 }
 
-/* With blanks instead of U+2581. */
+/* Puts out the text with blanks instead of U+2581. */
 static drey_status plain_text(token_list *t, const json_value *content, gguf_string *out,
                               drey_error *err)
 {

@@ -43,7 +43,7 @@ typedef struct tree_yield {
 
 enum { DRAFT_YIELDS = 6 };
 
-/* What the engine gives a drafter, borrowed. */
+/* Inputs that the engine gives a drafter, borrowed. */
 typedef struct source_in {
     const gguf *target;
     const model_layout *layout; /* the target's */
@@ -63,7 +63,7 @@ typedef struct source_in {
     pool *pool;
 } source_in;
 
-/* What a drafter's open says of itself. */
+/* Facts that a drafter's open reports of itself. */
 typedef struct source_out {
     void *own;               /* freed by close */
     uint64_t resident_bytes; /* bytes of weights that stay in memory, without the side's */

@@ -1,4 +1,4 @@
-/* What the library says of the machine: its processor, its memory, its usual tuning. */
+/* Facts that the library reports of the machine: its processor, its memory, its usual tuning. */
 #include "engine/engine.h"
 
 #include <stdio.h>

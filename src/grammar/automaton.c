@@ -1,4 +1,4 @@
-/* From expressions to the automaton: see automaton.h. */
+/* Makes the automaton from expressions: see automaton.h. */
 #include "grammar/automaton.h"
 
 #include <assert.h>

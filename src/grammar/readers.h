@@ -62,7 +62,8 @@ typedef struct raw_texts {
     struct language *all; /* NULL: any text */
     int32_t counting;     /* the rule in which each character ticks; -1: not made yet */
 } raw_texts;
-/* They are the caller's, who frees them. The expressions are over characters and have no rules. */
+/* Begins texts that are the caller's, who frees them. The expressions are over characters and have
+ * no rules. */
 drey_status raw_texts_init(raw_texts *t, grammar_rules *g, expr begins, expr but_not,
                            drey_error *err);
 void raw_texts_free(raw_texts *t);

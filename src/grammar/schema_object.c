@@ -155,7 +155,7 @@ static drey_status gather(schema_reader *r, object_shape *o, schema_languages *l
 
 /* ---- What is said about names ---- */
 
-/* It was held when it was gathered. */
+/* Reads the names of a pattern that was held when it was gathered. */
 static bool pattern_names(schema_reader *r, const json_value *schema, language *out)
 {
     bool held;
@@ -517,7 +517,7 @@ static void put_member(schema_reader *r, members *m, expr one, bool required)
     }
 }
 
-/* In any order, where they are few and not counted. */
+/* Makes members in any order, where they are few and not counted. */
 static drey_status members_unordered(schema_reader *r, const object_shape *o, expr other, expr *out)
 {
     grammar_rules *g = r->g;

@@ -305,8 +305,8 @@ typedef struct attend_more {
     attend_fixed fixed;
 } attend_more;
 
-/* What the rows of a pass ask of one key head and a group of n_q query heads that share it. Pair i
- * is row i / n_q and query head i % n_q. */
+/* Attention of the rows of a pass to one key head, for a group of n_q query heads that share it.
+ * Pair i is row i / n_q and query head i % n_q. */
 typedef struct attention {
     const kernel_table *kernels;
     kv_format format;
@@ -395,7 +395,7 @@ bool attend_next(attend_layer *l, const kernel_table *kernels, void *scratch);
 attention attend_task(const attend_layer *l, int32_t task, int32_t *first, int32_t *last);
 /* Size of attend_layer.partials: for one row in n_positions. */
 size_t attend_partials_wanted(int32_t n_q, int32_t v_dim, int32_t n_positions, int32_t n_threads);
-/* How many groups the n_q query heads of a key head are cut into. */
+/* Number of groups that the n_q query heads of a key head are cut into. */
 int32_t attend_groups(int32_t n_q);
 
 /* Bytes of the keys (or of the values) of one head in n_slots slots; dim: k_dim (or v_dim). */

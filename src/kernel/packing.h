@@ -53,7 +53,7 @@ enum { HALF_ROWS = 16, HALF_BYTES = 64, WORD_BYTES = 128 };
     KERNEL_TYPES_32(X)                                                                             \
     KERNEL_TYPES_256(X)
 
-/* By their blocks. */
+/* Types, by the length of their blocks. */
 #define KERNEL_TYPES_32(X)                                                                         \
     X(Q4_0, q4_0, ACT_Q8_32, 32, 18)                                                               \
     X(Q4_1, q4_1, ACT_Q8_32, 32, 20)                                                               \

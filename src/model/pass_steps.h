@@ -74,5 +74,5 @@ void pass_activate(const runner *r, float *gate, float *up, int64_t n);
 /* x *= factor, unless that is 1. */
 void pass_scale(float *x, float factor, int64_t n);
 
-/* From one row of x or y to the next. */
+/* Numbers from one row of x or y to the next. */
 int64_t pass_embd_ld(const model_pass *p);

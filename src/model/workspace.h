@@ -60,7 +60,7 @@ typedef struct block_list {
 
 typedef struct workspace_buffer {
     void *at;   /* NULL: nobody asked for it, or for nothing */
-    int64_t ld; /* of rows of floats: numbers from one to the next */
+    int64_t ld; /* numbers from one row of floats to the next */
     size_t bytes;
     bool lasts;
 } workspace_buffer;
@@ -84,7 +84,7 @@ typedef struct workspace {
     int32_t *head_row; /* [B]: the row that has the i-th logits */
     uint8_t *look;     /* [n_threads][look_bytes]: the quantised form of one row of D */
     void *acts[ACT_KINDS];
-    workspace_buffer buffer[WORKSPACE_BUFFERS]; /* of blocks (block.h: block_buffer) */
+    workspace_buffer buffer[WORKSPACE_BUFFERS]; /* buffers of blocks (block.h: block_buffer) */
 } workspace;
 
 size_t workspace_bytes(const model_shape *s, const block_list *blocks,
@@ -100,7 +100,7 @@ size_t look_bytes(int32_t n_embd);
 
 /* ---- For blocks ---- */
 
-/* What a block asks for, and by what. */
+/* Buffers that a block asks for, and the sizes that they depend on. */
 typedef struct buffer_needs {
     const model_shape *shape;
     const workspace_limits *limits;

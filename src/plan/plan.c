@@ -574,7 +574,7 @@ static drey_status too_small(const plan_inputs *in, const drey_plan *t, drey_err
               t->n_context);
 }
 
-/* With the result's window. */
+/* Makes the plan with the result's window. */
 static drey_status make_with_window(const plan_inputs *in, uint64_t budget_bytes, plan_result *r,
                                     drey_error *err)
 {

@@ -17,7 +17,7 @@ typedef struct pass_work {
     double bytes, numbers; /* through the memory bus; in matrices */
 } pass_work;
 
-/* With keys and values of a half-filled context. */
+/* Work of a pass with keys and values of a half-filled context. */
 static pass_work work_of(const plan_model *model, uint64_t cache_bytes)
 {
     pass_work work = {.bytes = (double)cache_bytes / 2};

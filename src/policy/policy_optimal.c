@@ -224,7 +224,7 @@ static values certain_values(const token_tree *tree, int32_t most)
     return v;
 }
 
-/* In a pause, what is certain. */
+/* Submits nodes; in a pause, those that are certain. */
 static void optimal_submit(draft_policy *p, token_tree *tree, int32_t most)
 {
     const controller *c = &self_of(p)->controller;

@@ -15,7 +15,7 @@ typedef struct file_type {
 
 /* Item i of the table; NULL: there are no more. */
 const file_type *file_type_at(int32_t i);
-/* By its name in small or large letters; NULL: there is none. */
+/* Finds a type by its name in small or large letters; NULL: there is none. */
 const file_type *file_type_find(const char *name);
 
 /* State on which the choice depends besides the tensor. */

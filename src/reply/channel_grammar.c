@@ -46,7 +46,7 @@ void writing_channel_answer(const writing *w, bool schema)
             form->calls ? " | calls" : "");
 }
 
-/* To whom it goes is said before the channel or after it. */
+/* Writes the rule of a call, which names its tool before the channel or after it. */
 void writing_channel_call(const writing *w, const char *name, int32_t tool)
 {
     fprintf(w->out,

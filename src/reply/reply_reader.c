@@ -89,7 +89,7 @@ static void begin_call(reading *x, bool first)
     x->r->n_held = n;
 }
 
-/* Where the text is in its line. */
+/* Follows where the text is in its line. */
 static void reading_follow_line(reading *x, char c)
 {
     reply_reader *r = x->r;
@@ -354,7 +354,7 @@ static const char *pattern_of(const reading *x)
     return x->r->state == IN_REST ? strchr(call, REPLY_ARGUMENTS) + 1 : call;
 }
 
-/* It was no call: its first byte is text, and the others are read again. */
+/* Gives up what was no call: its first byte is text, and the others are read again. */
 static void give_up(reading *x)
 {
     reply_reader *r = x->r;
@@ -381,7 +381,7 @@ static void end_pattern(reading *x)
     }
 }
 
-/* It is a call for certain. */
+/* Gives what is a call for certain. */
 static void give_call(reading *x)
 {
     reply_reader *r = x->r;

@@ -146,9 +146,9 @@ static inline bool session_reads_input(const drey_session *s)
 
 /* ---- The timeline (timeline.c) ---- */
 
-/* Whether the ids exist. DREY_ERR_USAGE. */
+/* Checks that the ids exist. DREY_ERR_USAGE. */
 drey_status timeline_check(const drey_session *s, const int32_t *ids, size_t n, drey_error *err);
-/* Whether n more tokens, and one to write, fit after the first `from`. DREY_ERR_CONTEXT. */
+/* Checks that n more tokens, and one to write, fit after the first `from`. DREY_ERR_CONTEXT. */
 drey_status timeline_check_room(const drey_session *s, int32_t from, size_t n, drey_error *err);
 /* Keeps the first `n` tokens, and at most `known` positions of the cache. Returns how many of
  * those: the next text reads what is missing. The draft finds what it can keep when it gets the
@@ -161,16 +161,17 @@ void timeline_append(drey_session *s, const int32_t *ids, size_t n);
 /* ids[n], of which the target's cache has committed the first ones, become the timeline, which is
  * empty. */
 void session_take_timeline(drey_session *s, const int32_t *ids, int32_t n);
-/* How many tokens a decoder's timeline begins with, before those that the model writes. */
+/* Number of tokens that a decoder's timeline begins with, before those that the model writes. */
 int32_t input_given(const drey_session *s);
-/* Whether an encoder can read n tokens. DREY_ERR_CONTEXT. */
+/* Checks that an encoder can read n tokens. DREY_ERR_CONTEXT. */
 drey_status input_check(const drey_session *s, size_t n, drey_error *err);
 /* Makes ids[0..n) the input and begins the timeline. True: it was the input before. */
 bool input_set(drey_session *s, const int32_t *ids, size_t n);
 
 /* ---- A text's options (text_options.c) ---- */
 
-/* Whether a text with these options can be written now. DREY_ERR_USAGE, DREY_ERR_UNSUPPORTED. */
+/* Checks that a text with these options can be written now. DREY_ERR_USAGE,
+ * DREY_ERR_UNSUPPORTED. */
 drey_status text_check(const drey_session *s, const drey_generate_options *o, drey_error *err);
 /* Prepares a text; the timeline does not change. After a failure text_release frees what it has. */
 drey_status text_make(drey_session *s, const drey_generate_options *o, drey_error *err);

@@ -114,8 +114,8 @@ void cache_view_sync(text_cache *view, int32_t end);
 /* Commits n positions that nothing computed: whatever was there, now small numbers. For measuring
  * a pass after a long context, whose time does not depend on them. DREY_ERR_IO: of a file. */
 drey_status cache_make_up(text_cache *c, int32_t n, drey_error *err);
-/* How many of n committed positions can be copied or saved: n, or the multiple of STORE_BLOCK
- * before it. */
+/* Number of the first n committed positions that can be copied or saved: n, or the multiple of
+ * STORE_BLOCK before it. */
 int32_t cache_whole(const text_cache *c, int32_t n);
 /* Computes what states lack before positions are copied or saved; the last n_deferred positions
  * lack layers. Takes time for each position since the last passes. */

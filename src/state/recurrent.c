@@ -197,7 +197,7 @@ static int32_t before(const text_cache *c, int32_t position)
     return cache_end(c) + (parent < 0 ? -1 : parent);
 }
 
-/* How far from the text's beginning. */
+/* Distance from the text's beginning. */
 static int32_t depth_of(const text_cache *c, int32_t position)
 {
     const int32_t row = position - cache_end(c);

@@ -10,8 +10,8 @@ typedef struct text_cache text_cache;
 
 enum { CACHE_STORES = 2 };
 
-/* What a cache committed last, for others that have the same rows in other layers, and forget it
- * when they have done so (n = 0). */
+/* Rows that a cache committed last, for others that have the same rows in other layers, and forget
+ * them when they have done so (n = 0). */
 typedef struct cache_trail {
     int32_t *path; /* [max]: pending indices, in the order of positions */
     int32_t n, max;
@@ -55,7 +55,7 @@ static inline state_store *cache_store(const text_cache *c, int32_t i)
 {
     return c->store[i];
 }
-/* Of a pending row. */
+/* Parent of a pending row. */
 static inline int32_t cache_parent(const text_cache *c, int32_t row)
 {
     return c->parent[row];

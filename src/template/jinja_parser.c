@@ -1,4 +1,4 @@
-/* From words to a tree: recursive descent, with Jinja's precedences. See jinja_tree.h. */
+/* Makes a tree from words: recursive descent, with Jinja's precedences. See jinja_tree.h. */
 #include "template/jinja_tree.h"
 
 #include <string.h>

@@ -16,7 +16,7 @@ typedef struct hash_key {
     uint64_t slot;        /* mixed in last */
 } hash_key;
 
-/* From the system's randomness. */
+/* Draws a key from the system's randomness. */
 void hash_key_draw(hash_key *key);
 
 enum {

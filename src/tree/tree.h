@@ -54,7 +54,7 @@ typedef struct token_tree {
     int32_t state[TREE_MAX_NODES]; /* in it, after each node's token */
 } token_tree;
 
-/* Without a grammar. */
+/* Makes a tree of the root alone, without a grammar. */
 void tree_reset(token_tree *t, int32_t root_token);
 /* The same for a text with a grammar, which holds the tree's places from now on; the root is where
  * the text is. NULL: as above. */

@@ -40,9 +40,9 @@ typedef struct expert_product {
 size_t product_job_bytes(int32_t most_products, int32_t n_threads, const unit_set *us);
 product_job *product_job_make(weights *w, arena *a);
 
-/* Between weights_pass_begin and _end: the next matrices in the order of a pass, n activation rows;
- * acts[kind]: their quantised form in each kind that one of the matrices needs, borrowed until the
- * product is done. n = 0: only loads what is pinned (acts may be NULL). */
+/* Begins, between weights_pass_begin and _end, the next matrices in the order of a pass, n
+ * activation rows; acts[kind]: their quantised form in each kind that one of the matrices needs,
+ * borrowed until the product is done. n = 0: only loads what is pinned (acts may be NULL). */
 void product_begin(weights *w, const product *products, int32_t n_products,
                    void *const acts[ACT_KINDS], int32_t n);
 /* The same for up to weights.most_products matrices of experts, those that are on their way in the

@@ -214,8 +214,8 @@ void weights_pass_skip(weights *w, const weight *m);
 /* Gives up the rest of a pass, no product being open: nothing more of it is read. A first pass that
  * was given up is begun again by the next one. */
 void weights_pass_leave(weights *w);
-/* From the next pass on, reads of `m` and what follows it wait in each pass until they are let
- * (weights_read_to); NULL: none does. The first pass reads all. */
+/* Makes reads of `m` and what follows it wait in each pass, from the next one on, until they are
+ * let (weights_read_to); NULL: none does. The first pass reads all. */
 void weights_hold_from(weights *w, const weight *m);
 /* Lets the present pass read what comes before `m`; NULL: all, and the next pass's up to its hold.
  * A pass calls it before it waits for anything. */
@@ -235,7 +235,7 @@ typedef struct expert_counts {
     uint64_t guessed, right; /* guesses, and of them those that were used */
 } expert_counts;
 expert_counts weights_count_experts(const weights *w);
-/* Between the two its lane of the trace can be read. */
+/* Holds reads, and lets them continue: between the two their lane of the trace can be read. */
 void weights_hold_reads(const weights *w);
 void weights_let_read(const weights *w);
 

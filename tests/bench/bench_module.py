@@ -231,8 +231,8 @@ def turn(number, at, written, *tree):
 
 
 def waits(folder, toy):
-    """By hand: a turn in which all guesses were right, one with a wrong one after a right one, one
-    with wrong ones alone, one without any."""
+    """Checks turns made by hand: one in which all guesses were right, one with a wrong one after
+    a right one, one with wrong ones alone, one without any."""
     sys.path.insert(0, f"{HERE}/scripts/bench")
     import energy
     import texts

@@ -1,4 +1,4 @@
-"""What the tests of the command share that are Python; shell.sh has the same for the others. Their
+"""Functions that tests of the command share in Python; shell.sh has the same for the others. Their
 arguments are DREY MAKE_TOY [MORE...]; they end with done()."""
 import atexit
 import os

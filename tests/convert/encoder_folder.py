@@ -1,5 +1,5 @@
-"""What folders of models with an encoder have in their own way: config.json of T5 and BART, and the
-names of their tensors. hub_folder.py writes the folders."""
+"""Contents that are special to folders of models with an encoder: config.json of T5 and BART, and
+the names of their tensors. hub_folder.py writes the folders."""
 import struct
 
 T5_NAMES = {"attn_norm": "0.layer_norm", "attn_rel_b": "0.SelfAttention.relative_attention_bias",
@@ -47,7 +47,7 @@ def config(arch, of, keys, tensors):
 
 
 def t5_name(role, tensors):
-    """Of a role such as enc.blk.0.attn_q."""
+    """Name of the tensor of a role such as enc.blk.0.attn_q."""
     if role in T5_ENDS:
         return T5_ENDS[role]
     part, _, layer, what = role.split(".")

@@ -45,7 +45,7 @@ def faults():
 
 
 def take_try():
-    """Whether one more request has to fail."""
+    """Returns true if one more request has to fail."""
     with lock:
         f = faults()
         n = int(f.get("tries", 0))

@@ -40,7 +40,7 @@ def text(model, n=8):
 
 
 def refused(call):
-    """Whether a call is a UsageError that says something. Other errors are faults."""
+    """Returns true if a call is a UsageError that says something. Other errors are faults."""
     try:
         used(call())
         return False
@@ -242,7 +242,7 @@ def busy():
 
 
 def dropped():
-    """What is no longer referred to gives its place and memory back, in any order."""
+    """Checks that what is no longer referred to gives its place and memory back, in any order."""
     for seed in range(24):
         things = Things()
         freed = things.engine()._freed

@@ -43,7 +43,7 @@ def same_text():
 
 
 def numbers():
-    """Of drafting: the text is the same, but what bld lets pass."""
+    """Tries numbers of drafting: the text is the same, but what bld lets pass."""
     expected = run("-n", "24")
     for options in ({"policy": "edgellm", "alpha": 0.3, "fallback": "printed", "fallback_step": 0.2},
                     {"policy": "llmcad", "ahead": 1.0}, {"policy": "bld", "bld_rollback": 0.001}):

@@ -1,4 +1,4 @@
-"""What the tests of drey serve share: their own server on a toy, and plain requests to it
+"""Functions that the tests of drey serve share: their own server on a toy, and plain requests to it
 (standard library only)."""
 import http.client, json, os, re, signal, socket, subprocess, sys, tempfile, threading, time
 
@@ -98,7 +98,7 @@ class Server:
         return status, json.loads(text)
 
     def raw(self, data, until_closed=True):
-        """What the server answers to these bytes, up to where it closes."""
+        """Returns what the server answers to these bytes, up to where it closes."""
         s = self.connect()
         try:
             s.sendall(data)

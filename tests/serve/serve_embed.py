@@ -45,7 +45,7 @@ def same_vectors(s, pooling):
 
 
 def with_texts(s, alone):
-    """While texts are written nothing changes, neither of them nor of the vectors."""
+    """Checks that while texts are written neither they nor the vectors change."""
     wanted = s.post("/completion", {"prompt": texts[0], "n_predict": 100, "ignore_eos": True})[1]["content"]
     got = []
     writer = threading.Thread(target=lambda: got.append(s.post("/completion", {"prompt": texts[0], "n_predict": 100, "ignore_eos": True, "cache_prompt": False})[1]["content"]))

@@ -1,6 +1,6 @@
-"""What llama.cpp's own clients ask of drey serve: probabilities after the filters, progress of the
-prompt, what a text was written with, pieces of tokens, endpoints that are closed, conversations
-that contradict themselves. serve_native.py DREY FOLDER"""
+"""Tries what llama.cpp's own clients ask of drey serve: probabilities after the filters, progress
+of the prompt, what a text was written with, pieces of tokens, endpoints that are closed,
+conversations that contradict themselves. serve_native.py DREY FOLDER"""
 import math
 
 from serve_client import *
@@ -73,7 +73,8 @@ def speed(server):
 
 
 def progress(server):
-    """From nothing to all of the prompt, never the same twice; with timings if they are wanted."""
+    """Checks progress from nothing to all of the prompt, never the same twice; with timings if they
+    are wanted."""
     ask = {"prompt": PROMPT * 4, "n_predict": 3, "ignore_eos": True, "return_progress": True, "timings_per_token": True}
     for known in (False, True):
         events = [e for e in server.stream(native, dict(ask, cache_prompt=known))[1] if "prompt_progress" in e]
@@ -139,8 +140,8 @@ def began(server):
 
 
 def in_the_lobby(path, template, half):
-    """While a server reads its template, clients hear that it is not there yet; a request that is
-    not whole stays for it."""
+    """Checks that clients hear, while a server reads its template, that it is not there yet; a
+    request that is not whole stays for it."""
     def ask(text):
         c = socket.socket(socket.AF_UNIX)
         c.settimeout(60)

@@ -67,7 +67,7 @@ def samplers(server):
 
 
 def silly_tavern(server):
-    """What SillyTavern sends to llama.cpp's server, with its usual values."""
+    """Sends what SillyTavern sends to llama.cpp's server, with its usual values."""
     fields = {"temperature": 0.7, "top_p": 0.95, "top_k": 40, "min_p": 0.05, "typical_p": 1, "typical": 1, "sampler_seed": -1, "seed": -1,
               "repeat_penalty": 1.1, "repetition_penalty": 1.1, "rep_pen": 1.1, "rep_pen_range": 0, "repeat_last_n": 64,
               "presence_penalty": 0, "frequency_penalty": 0, "tfs": 1, "tfs_z": 1, "top_a": 0, "mirostat": 0, "mirostat_mode": 0,

@@ -41,7 +41,7 @@ typedef struct toy_options {
     const char *architecture; /* with the tensors that llama does not have */
     int32_t n_layers, n_embd, n_heads, n_heads_kv, n_ff; /* "t5", "bart": n_heads_kv is n_heads */
     int32_t head_dim;  /* 0: n_embd / n_heads, and no key in the file */
-    int32_t v_dim;     /* of values, where head_dim is given; 0: that */
+    int32_t v_dim;     /* width of values, where head_dim is given; 0: that */
     int32_t n_rot;     /* rotated numbers of a head; 0: all */
     bool longrope;     /* with rope_factors tensors, n_rot / 2 each */
     int32_t n_context; /* as the file says */
@@ -81,8 +81,8 @@ toy_options toy_default(void);
 /* The same; a mixture of experts where the environment has DREY_TEST_EXPERTS, with running states
  * (sum_block.h) where it has DREY_TEST_STATES. */
 toy_options toy_asked(void);
-/* Of n positions that a text of such a model has in common with another: what can be copied, saved
- * and kept. */
+/* Number of positions that can be copied, saved and kept, of n that a text of such a model has in
+ * common with another. */
 int32_t toy_kept(int32_t n);
 
 /* Writes the model. With n_parts > 1, path is the first part's and ends in -00001-of-0000N.gguf,

@@ -91,7 +91,7 @@ static void write_all(scene *p)
     while (n_writing);
 }
 
-/* From the beginning. */
+/* Begins all texts from the beginning. */
 static void begin_all(scene *p)
 {
     for (int i = 0; i < N_SESSIONS; i++)

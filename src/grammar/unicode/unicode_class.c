@@ -53,7 +53,7 @@ static const char long_names[][2][24] = {{"letter", "L"},
                                          {"privateuse", "Co"},
                                          {"surrogate", "Cs"}};
 
-/* Without "_", "-" and blanks, in lower case: as Unicode compares names. */
+/* Writes the name without "_", "-" and blanks, in lower case: as Unicode compares names. */
 static bool plain_name(const char *name, size_t n, char out[LONGEST_NAME])
 {
     size_t k = 0;

@@ -27,7 +27,7 @@ struct block_class {
     /* Asks for its own buffers, the same for all layers, which it numbers from BUFFER_OWN on
      * (workspace.h). NULL: it has none. */
     void (*needs)(buffer_needs *n);
-    const store_class *store; /* of its state; NULL: keys and values, or none */
+    const store_class *store; /* store of its state; NULL: keys and values, or none */
 };
 
 extern const block_class ends_block, attention_block, cross_block, feed_forward_block,
@@ -117,8 +117,8 @@ void block_norm_ffn(model_pass *p, const program_step *s, int32_t from, int32_t 
 /* Biases and activation of gate and up: a step of columns. */
 void block_activate(model_pass *p, const program_step *s, int32_t from, int32_t to, int64_t k_from,
                     int64_t k_to);
-/* Of a layer with a running state (state/recurrent.h): where row i's record goes, in a step of
- * rows; and the mix after that, which puts the rows' outputs into a buffer of the block. */
+/* Steps of a layer with a running state (state/recurrent.h): the place of row i's record, in a step
+ * of rows; and the mix after that, which puts the rows' outputs into a buffer of the block. */
 float *block_record(const model_pass *p, const program_step *s, int32_t i);
 void block_recur(model_pass *p, const program_step *s, int32_t to);
 /* Attention of the rows whose queries are in the workspace: to their own cache, or to what an

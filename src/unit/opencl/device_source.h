@@ -4,6 +4,6 @@
 
 #include <stddef.h>
 
-/* They end with a zero byte, which the sizes do not count. */
+/* Sources, which end with a zero byte that the sizes do not count. */
 extern const char dot_source[], attend_source[];
 extern const size_t dot_source_bytes, attend_source_bytes;

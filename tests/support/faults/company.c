@@ -245,7 +245,7 @@ static void step_alone(company *c, member *m)
     assert_true(done != drey_session_is_writing(m->session));
 }
 
-/* Between two steps. */
+/* Makes a change between two steps. */
 static void change(company *c, member *m)
 {
     int32_t what = rng_below(&c->r, 24);

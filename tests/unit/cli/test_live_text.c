@@ -509,7 +509,7 @@ static void is_set(void)
     same_screen(&w->shown, &w->want);
 }
 
-/* Of text alone: nothing is provisional yet. */
+/* Puts text alone: nothing is provisional yet. */
 static void put_provisional(const char *text)
 {
     w->n_provisional = strlen(text);

@@ -555,7 +555,7 @@ static bool takes_word(const char *line, const char *word, char *rest)
     return true;
 }
 
-typedef struct spelling_file { /* what holds for the next text */
+typedef struct spelling_file { /* settings for the next text */
     char list[1000], template[200];
     bool thinks, required;
 } spelling_file;

@@ -45,7 +45,7 @@ INLINE __m256i start_32(const uint8_t *acts, int m, int offset)
     return _mm256_mullo_epi32(sum, _mm256_set1_epi32(-offset));
 }
 
-/* From the activations' -32 * sum(x) over 16. */
+/* Computes the start from the activations' -32 * sum(x) over 16. */
 INLINE __m256i start_k(const uint8_t *acts, int m, int s, int n_subs, int offset)
 {
     const uint8_t *sum16 = acts + (ACT_256_SUM16 + s * (16 / n_subs) * 4) * m;
