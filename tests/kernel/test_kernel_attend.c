@@ -332,11 +332,13 @@ enum { IN_ONE_FORMAT = true };
 enum { IN_ONE_FORMAT = false };
 #endif
 
+enum { ALIKE, NARROW, WIDE, LATENT }; /* widths of values, against keys */
+
 /* The problems of all shapes and formats, one after another: p is the next one. */
 typedef struct each {
     bool sparse; /* each shape in one format only */
     bool chains; /* without the trees */
-    enum { ALIKE, NARROW, WIDE, LATENT } values;
+    int values;
     int n;
     problem p;
 } each;
