@@ -113,7 +113,8 @@ static void rest_ref(const attend_pairs *g, const attend_block *b, bool first)
             p[j] = exp_f32(p[j] - m_b);
             l_b += p[j];
             for (int32_t i = 0; i < g->v_dim; i++) {
-                const uint8_t *d = b->value_d[j] + 2 * (i / KV_Q8_BLOCK);
+                const uint8_t *d = b->value_d[j]; /* NULL: the format has no scales */
+                d = d ? d + 2 * (i / KV_Q8_BLOCK) : NULL;
                 a_b[i] = fmaf(p[j], number(b->value[j], i, b->value_format, d), a_b[i]);
             }
         }
