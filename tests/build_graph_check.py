@@ -46,7 +46,8 @@ def check_headers(graph):
         words = command_of(graph, output)
         drop = {i + d for i, w in enumerate(words) if w in ("-o", "-MF", "-MT") for d in (0, 1)}
         kept = [w for i, w in enumerate(words) if i not in drop and w not in ("-MD", "-c")]
-        made = output_of(*kept, "-M", cwd=graph.build).replace("\\\n", " ").split(":", 1)[1].split()
+        made = output_of(*kept, "-M", cwd=graph.build).replace("\\\n", " ").split(":", 1)[1]
+        made = [f.replace("\0", " ") for f in made.replace("\\ ", "\0").split()]  # a path may have blanks
         own = {graph.name(f)[1:] for f in made if graph.name(f).startswith("@")}
         check(own, f"{output}: the preprocessor names no file of the tree")
         missing = own - graph.sources_of(frozenset([output]))

@@ -51,7 +51,7 @@ awk -v order="${order[*]}" -v doors="${doors[*]}" '
 
 # "FILE SYMBOL" each, that are left to be removed.
 exceptions=()
-nm -A -g "$library" | awk -v order="${order[*]}" -v paths="${sources[*]}" \
+(cd "$(dirname "$library")" && nm -A -g "$(basename "$library")") | awk -v order="${order[*]}" -v paths="${sources[*]}" \
     -v exceptions="$(printf '%s|' ${exceptions[@]+"${exceptions[@]}"})" '
     BEGIN {
         n = split(order, names, " "); for (i = 1; i <= n; i++) rank[names[i]] = i
