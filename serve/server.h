@@ -41,7 +41,7 @@ typedef struct serve_options {
     drey_sampling sampling; /* the same */
     drey_penalties penalties;
     bool (*keeps_running)(void *user); /* asked several times per second: false stops the server */
-    /* receives what happens, on the caller's thread; NULL: nobody hears */
+    /* receives what happens, on the caller's thread; may be NULL */
     serve_event_fn *on_event;
     void *user;
 } serve_options;

@@ -121,7 +121,7 @@ static drey_status ask_drafter(exit_gatherer *g, const written *t, const compute
     tree_submit(tree, 0);
     if (d->wants_target_top)
         d->class->listener->take_target_top(d, tree, 0, done->top, done->n_top);
-    if (drafter_hears(d->class, take_hidden))
+    if (drafter_listens_to(d->class, take_hidden))
         d->class->listener->take_hidden(d, row, done->hidden);
     probe_take_taps(g->session, done->group, done->place, row, t->ids[row + 1]);
     tree_moves(tree, NULL, 0, t->ids[row + 1], moved);
@@ -264,8 +264,8 @@ static drey_status read_prompt(exit_gatherer *g, const written *t, drey_error *e
 {
     runner *target = probe_target(g->session);
     drafter *d = probe_drafter(g->session);
-    bool shown = d && drafter_hears(d->class, take_hidden) && t->first > 0;
-    if (d && drafter_hears(d->class, take_taps))
+    bool shown = d && drafter_listens_to(d->class, take_hidden) && t->first > 0;
+    if (d && drafter_listens_to(d->class, take_taps))
         return read_tapped(g, t, err);
     TRY(pass_prompt(target, t->ids, t->first, probe_engine(g->session)->plan.chunk,
                     shown ? HEAD_LAST : HEAD_NONE, NULL, NULL, err));

@@ -199,7 +199,8 @@ static http_client *find_free(const http_server *h)
     return NULL;
 }
 
-/* For a client that hears why it is not let in. */
+/* Returns the place of a client that is not let in, for the answer that says why: a free one, or
+ * that of a client which has to go; NULL: all are admitted. */
 static http_client *find_turned_away(const http_server *h)
 {
     http_client *c = find_free(h);

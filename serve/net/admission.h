@@ -10,7 +10,7 @@
  *
  * of each the one that has been so longest. Where none does, a new client stays until its head has
  * come: if that shows a key, a client that has not shown one makes room at once; else it reads why
- * it is refused, and hears that the server is well if that is its question. */
+ * it is refused; only a request for the health of the server is answered. */
 #pragma once
 
 #include "serve/net/http_server.h"

@@ -8,7 +8,7 @@
 const serializer *route_serializer(http_span path);
 /* Returns whether anybody may ask, without a key. */
 bool route_is_open(http_span path);
-/* Does it ask whether the server is well? */
+/* Returns whether the path asks for the health of the server. */
 bool route_is_health(http_span path);
 /* False: there is no such endpoint, it is one of `closed` (serve_options), or it takes another
  * method. */

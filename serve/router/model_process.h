@@ -1,4 +1,4 @@
-/* Models that are served by processes of their own: each has its part of the budget, which the
+/* Models that are served by one process each, which has its part of the budget, which the
  * system gives back whole when it ends, and a fault in one leaves the others alone.
  *
  *                      process_measure
@@ -73,8 +73,9 @@ typedef struct model_process {
 typedef struct process_work {
     drey_status (*measure)(void *user, const char *path, const char *socket, process_needs *needs,
                            drey_error *err);
-    /* Serves at its socket until it is stopped; `report` hears when it listens (process_listens),
-     * and its events (process_report). Returns the exit code. *err: why it could not be opened. */
+    /* Serves at its socket until it is stopped; writes to `report` when it listens
+     * (process_listens), and its events (process_report). Returns the exit code. *err: why it
+     * could not be opened. */
     int (*serve)(void *user, const model_process *m, uint64_t memory_bytes, int report,
                  drey_error *err);
     void *user;

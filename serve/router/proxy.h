@@ -44,5 +44,5 @@ void proxy_upstream_event(http_server *h, proxied *r, uint32_t events, bool *bro
 void proxy_wait_again(http_server *h, proxied *r);
 /* The client can take bytes. */
 void proxy_flush(http_server *h, proxied *r);
-/* The client sends no more: it may have gone, or still read. The process hears it as well. */
+/* The client sends no more: it may have gone, or still read. The process is informed. */
 void proxy_falls_silent(http_server *h, proxied *r);

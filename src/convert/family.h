@@ -43,9 +43,6 @@ typedef struct family {
     int32_t skipped_positions; /* rows before that of the first position */
 } family;
 
-/* A further family, for tests that add one; NULL: there is none. */
-extern const family *family_of_test;
-
 /* The family of a folder. DREY_ERR_UNSUPPORTED: another architecture, a quantised folder. */
 drey_status family_find(family *out, const hub_folder *f, drey_error *err);
 

@@ -45,7 +45,7 @@ typedef struct drafter_reader {
     drey_status (*read)(drafter *d, int64_t until_ns, draft_reading *state, drey_error *err);
 } drafter_reader;
 
-/* Input that a drafter is given besides tokens; each member may be NULL (drafter_hears). */
+/* Input that a drafter is given besides tokens; each member may be NULL (drafter_listens_to). */
 typedef struct drafter_listener {
     /* Takes what the encoder of the target reads, or what a text is expected to repeat, before the
      * timeline that it is for begins: ids[0..n) to copy from; 0: nothing more. */
@@ -103,7 +103,7 @@ typedef struct drafter_class {
 } drafter_class;
 
 /* Returns whether a class takes what this member of its listener is for. */
-#define drafter_hears(class, member) ((class)->listener && (class)->listener->member)
+#define drafter_listens_to(class, member) ((class)->listener && (class)->listener->member)
 
 extern const drafter_class drafter_model_class, drafter_lookup_class;
 

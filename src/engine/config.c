@@ -151,7 +151,7 @@ static drey_status check_experts(const choice *c, const drey_model *target, drey
     return target->shape.experts.router.n_experts ? REFUSE_FIRST(table, err) : DREY_OK;
 }
 
-/* A view of the target has rows of its own, but no states of its own. */
+/* A view of the target has its own rows, but no states. */
 static drey_status check_states(const choice *c, const drey_model *target, drey_error *err)
 {
     const contradiction table[] = {

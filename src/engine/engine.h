@@ -139,7 +139,7 @@ drey_status engine_divide_ranks(drey_engine *e, drey_error *err);
 /* Makes a rank's message at the start. identity: of options->target. */
 drey_status engine_rank_hello(const drey_engine_options *options, ranks_hello *hello,
                               drey_error *err);
-/* Meets the ranks between engine_configure and engine_gather, on rank 0: hears the others and
+/* Receives what the other ranks are, on rank 0, between engine_configure and engine_gather, and
  * divides the layers. After the plan: they open their part. */
 drey_status engine_meet_ranks(drey_engine *e, const drey_engine_options *options, drey_error *err);
 drey_status engine_join_ranks(drey_engine *e, drey_error *err);

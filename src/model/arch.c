@@ -78,13 +78,17 @@ static const arch archs[] = {
 
 const arch *arch_of_test;
 
+static bool has_name(const arch *a, const char *name, size_t n_bytes)
+{
+    return strlen(a->name) == n_bytes && memcmp(a->name, name, n_bytes) == 0;
+}
+
 const arch *arch_find(const char *name, size_t n_bytes)
 {
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
-        if (strlen(archs[i].name) == n_bytes && memcmp(archs[i].name, name, n_bytes) == 0)
+        if (has_name(&archs[i], name, n_bytes))
             return &archs[i];
-    const arch *a = arch_of_test;
-    return a && strlen(a->name) == n_bytes && memcmp(a->name, name, n_bytes) == 0 ? a : NULL;
+    return arch_of_test && has_name(arch_of_test, name, n_bytes) ? arch_of_test : NULL;
 }
 
 /* Returns whether it is an encoder-only architecture that llama.cpp runs and drey does not. */

@@ -99,8 +99,8 @@ struct model_layout {
     weight *matrix; /* the same, or a view's: an untied embedding, then those of a pass in its
                        order, the head last */
     int32_t n_matrices;
-    /* number of leading matrices that are looked up: rows of it are looked up, and no pass
-     * multiplies with it. 1, or 0 where tied. Then a mixture's experts */
+    /* leading matrices whose rows are looked up, and with which no pass multiplies: 1, or 0 where
+     * tied. A mixture's experts come next */
     int32_t n_looked_up;
     weight *embedding; /* [V][D]: matrix[0], or the head where tied; NULL: the target's */
     weight *fuse;      /* [D][taps]: the target's states to a row's; NULL: rows are tokens */

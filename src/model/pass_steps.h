@@ -21,8 +21,8 @@ void pass_put_back(const model_pass *p);
 void pass_keep_row(const model_pass *p, int32_t row, deferred_rows *d, int32_t i);
 /* Rows [first, first + n) go, and those after them take their places. Between two layers. */
 void pass_drop_rows(model_pass *p, int32_t first, int32_t n);
-/* Takes, for a layer after a target: lays the states of rows that have them ready for the product
- * that makes rows of them. Returns whether there are any. */
+/* Copies the target's states, in a layer after a target, to where the product reads them that makes
+ * rows of them. Returns whether there are any. */
 bool pass_take_tapped(model_pass *p);
 /* Reads the part of the rows' caches that is in the file (pass_offload.c): asks for what the
  * present layer and those after it will read, as far as there is room; gives up what was asked for.

@@ -144,7 +144,7 @@ typedef struct reply_mark {
     size_t n;
 } reply_mark;
 enum { REPLY_MOST_ENDS = 4 };
-/* A parameter's name and value have marks of their own. */
+/* Returns whether a parameter's name and its value have different marks. */
 bool reply_values_apart(const reply_family *f);
 int32_t reply_value_ends(const reply_family *f, reply_mark out[static REPLY_MOST_ENDS]);
 

@@ -341,7 +341,7 @@ static void find_call_end(const reading *x, look l, look *out)
 }
 
 /* Finds what comes after the value, without its mark: at a line's beginning, or anywhere if names
- * and values have marks of their own. */
+ * and values have different marks. */
 static void find_next(const reading *x, look *l)
 {
     bool lines = !reply_values_apart(x->f);

@@ -80,7 +80,7 @@ void prompt_take(drey_session *s, const pass_group *group)
         return;
     }
     prompt_keep(s, false);
-    if (s->drafter && drafter_hears(s->drafter->class, take_hidden))
+    if (s->drafter && drafter_listens_to(s->drafter->class, take_hidden))
         s->drafter->class->listener->take_hidden(s->drafter, s->n_timeline - 1, group->hidden);
     /* What follows the prompt's last row needs no turn. */
     s->row_of[0] = 0;

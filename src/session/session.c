@@ -15,7 +15,7 @@ static void take_prediction(drey_session *s)
 {
     int64_t room = (int64_t)s->engine->config.n_context - s->n_timeline;
     int64_t n = min_i64((int64_t)s->input.predicted.n, max_i64(room, 0));
-    if (s->drafter && drafter_hears(s->drafter->class, take_input) && !session_reads_input(s))
+    if (s->drafter && drafter_listens_to(s->drafter->class, take_input) && !session_reads_input(s))
         s->drafter->class->listener->take_input(s->drafter, s->input.predicted.ids, (int32_t)n);
     s->input.predicted.n = 0;
 }

@@ -113,8 +113,8 @@ static bool outweighs_reading(const drey_session *s, int32_t n, double gain)
     return turn_depth_left(s) / USUAL_TURN_TOKENS * cost_shared(cost, n, 0) * gain / n > reading_s;
 }
 
-/* Chooses, of sessions that share passes, or did, those whose drafts now read what they still have
- * to. The gain that drafting promises, if they had read it and if the sessions that read prompts
+/* Chooses the sessions whose drafts now read what they still have to, of those that share passes or
+ * did. The gain that drafting promises, if they had read it and if the sessions that read prompts
  * wrote as well, must exceed half a turn of all: in one turn, or over a few, when the time of turns
  * without drafting is known. After a time measured at a bad moment, a small gain is promised for a
  * while. A draft that was not used for long has much of the text to read. */

@@ -128,7 +128,7 @@ drey_status session_read_input(drey_session *s, drey_error *err)
     TRY(encoder_read(&e->target.encoder, e->pool, in->ids, in->n, &in->target, &s->cancel, err));
     if (encoder_is_there(&e->draft.encoder))
         TRY(encoder_read(&e->draft.encoder, e->pool, in->ids, in->n, &in->draft, &s->cancel, err));
-    if (s->drafter && drafter_hears(s->drafter->class, take_input))
+    if (s->drafter && drafter_listens_to(s->drafter->class, take_input))
         s->drafter->class->listener->take_input(s->drafter, in->ids, in->n);
     trace_add(&e->trace, 0, TRACE_PROMPT, start, clock_ns(), in->n);
     in->unread = false;

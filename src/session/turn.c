@@ -159,7 +159,7 @@ static void show(drey_session *s, const pass_group *group, int32_t root)
     const float *hidden = group->hidden ? group->hidden + row * pass_hidden_stride(&s->target)
                           : session_pass_stopped(s) ? s->observer->class->hidden(s, row)
                                                     : NULL;
-    if (s->drafter && drafter_hears(s->drafter->class, take_hidden) && hidden)
+    if (s->drafter && drafter_listens_to(s->drafter->class, take_hidden) && hidden)
         s->drafter->class->listener->take_hidden(s->drafter, root + a->n_path, hidden);
     for (int32_t i = 0; i <= a->n_path; i++)
         tapped_take(s, group, s->row_of[i ? a->path[i - 1] : 0], root + i,

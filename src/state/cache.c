@@ -71,6 +71,7 @@ void cache_view_init(text_cache *view, text_cache *of, int32_t n_slots, int32_t 
         if (!s)
             return;
         memcpy(s, of->store[i], class->struct_bytes);
+        assert(class->view);
         class->view(s, of->store[i], n_slots);
     }
 }

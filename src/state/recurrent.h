@@ -6,7 +6,7 @@
  *
  * A row's record is what it adds to the state: numbers that depend on the row alone. A row's state
  * is that at the beginning of its block, and then the records of its path from there on, one after
- * the other. So branches of a tree need no states of their own, a commit computes nothing, and a
+ * the other. So branches of a tree need no states, a commit computes nothing, and a
  * row's bits depend on its path alone. A layer's base moves in the passes that come later
  * (recurrent_advance), and never beyond what the cache says is certain (cache_certain): a pass that
  * fails, and rows that are deferred, find everything as it was.

@@ -30,7 +30,7 @@ static inline int32_t tree_n_submitted(const token_tree *t)
     return n;
 }
 
-/* Finds, in a text of tokens that count, modulo `limit`: the submitted nodes that follow the root
+/* Finds the path of a text whose tokens count modulo `limit`: the submitted nodes after the root
  * into path[return), and the token after them. */
 static inline int32_t tree_counted(const token_tree *t, int32_t limit, int32_t *path, int32_t *next)
 {

@@ -261,7 +261,7 @@ static void put_heads(int i)
     heads_file_write(models[i].heads, &h);
 }
 
-/* Puts, in every second case, the whole vocabulary, and an embedding. */
+/* Writes an EAGLE layer, every second one with the whole vocabulary and an embedding. */
 static void put_layer(int i, const toy_options *toy)
 {
     eagle_file e;

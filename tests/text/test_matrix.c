@@ -133,8 +133,8 @@ static uint64_t number(const char *name, uint64_t usual)
     return given && *given ? strtoull(given, NULL, 10) : usual;
 }
 
-/* Checks, in a few cases, only what nearly each of them has. What is drafted ahead depends on the
- * time that reads take: test_overlap.c requires it. */
+/* Checks the counts; of a few cases only what nearly each case has. What is drafted ahead depends
+ * on the time that reads take: test_overlap.c requires it. */
 static void what_it_is_about_happened(const matrix_totals *t, uint64_t every)
 {
     const int64_t *n = t->n;

@@ -122,9 +122,8 @@ static void attend_divided(model_pass *p)
         pool_run(p->r->pool, split_thread, p);
 }
 
-/* Shows all rows, of a model with an encoder: what all rows see in the slots of their numbers.
- * An encoder's rows see each other; a decoder's rows see the encoder's output, and then nothing
- * else. */
+/* Lets the rows of a run see the same positions, in a model with an encoder: an encoder's rows see
+ * each other; a decoder's rows see the encoder's output and nothing else. */
 static void see_all(const model_pass *p, attend_layer *a, const text_cache *cache, int32_t first)
 {
     int32_t n = p->attends_cross ? cache_end(cache) : p->n_rows;

@@ -41,7 +41,7 @@ void exits_count(drey_session *s, int32_t n)
 static void go_back(drey_session *s, int32_t position, const float *hidden)
 {
     overlap_give_up(s);
-    if (s->drafter && drafter_hears(s->drafter->class, take_hidden))
+    if (s->drafter && drafter_listens_to(s->drafter->class, take_hidden))
         s->drafter->class->listener->take_hidden(s->drafter, position - 1, hidden);
     s->n_timeline = position + 1;
     turn_log_cut(&s->turns, s->n_timeline, s->timeline[position]);

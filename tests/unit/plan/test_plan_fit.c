@@ -187,9 +187,9 @@ TEST(sessions_add_up)
             assert_int_equal(t.session_bytes, one.session_bytes);
             assert_int_equal(t.kv_bytes, n * one.kv_bytes);
             assert_int_equal(t.draft_kv_bytes, n * one.draft_kv_bytes);
-            /* A shared pass keeps less than 2 KiB about each session's cache. */
+            /* A shared pass keeps less than a KiB about each session's cache. */
             uint64_t shared = t.work_bytes - one.work_bytes - (n - 1) * own;
-            assert_true(shared < (n - 1) * 2048);
+            assert_true(shared < (n - 1) * 1024);
             more += shared;
 
             uint64_t now = least_of(&x), grown = least + more + more / 512;
