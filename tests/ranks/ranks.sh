@@ -8,6 +8,8 @@ if ! command -v mpirun >/dev/null || ! compgen -G "$(dirname "$drey")/../libdrey
     exit 77
 fi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+# Two tests at once make and remove one folder of Open MPI in /tmp, and either may then fail.
+export OMPI_MCA_orte_tmpdir_base=$tmp PRTE_MCA_prte_tmpdir_base=$tmp
 # A sanitizer's dlopen does not look where drey's does.
 LD_LIBRARY_PATH=$(realpath "$(dirname "$drey")/..")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
