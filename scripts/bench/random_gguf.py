@@ -5,10 +5,10 @@ routes. What it writes is noise.
     random_gguf.py SHAPE VOCABULARY.gguf OUT.gguf [--layers N] [--NAME NUMBER ...]     (needs numpy)
 
 Shapes: qwen2-7b (4.7 GB), qwen3moe-30b (18.6 GB), qwen35-27b, qwen35moe-35b. --NAME changes a
-number of the shape (SHAPES, below). The tokenizer is that of VOCABULARY, a qwen2 or qwen3 model, of which
-the part before the weights is enough. Matrices are Q4_K, and Q6_K where Q4_K_M has it: the head, V
-and Down of half of the layers. All bytes are written; layers of a kind share theirs, so that random
-numbers are drawn once, and differ in their routers."""
+number of the shape (SHAPES, below). The tokenizer is that of VOCABULARY, a qwen2 or qwen3 model, of
+which the part before the weights is enough. Matrices are Q4_K, and Q6_K where Q4_K_M has it: the
+head, V and Down of half of the layers. All bytes are written; layers of a kind share theirs, so
+that random numbers are drawn once, and differ in their routers."""
 import argparse
 import os
 import sys
