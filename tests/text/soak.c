@@ -81,9 +81,6 @@ static int draw_fault(uint32_t n_bytes)
 
 static int stream_fault(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 {
-    (void)user;
-    (void)part;
-    (void)offset;
     return draw_fault(n_bytes);
 }
 

@@ -433,14 +433,7 @@ TEST(inspects_a_toy)
 
 TEST(inspects_a_real_model)
 {
-    const char *models = getenv("DREY_MODELS"), *home = getenv("HOME");
-    char path[4096];
-    snprintf(path, sizeof path, "%s%s/SmolLM2-135M-Instruct.Q4_1.gguf",
-             models ? models : (home ? home : ""), models ? "" : "/.cache/drey/models");
-    if (access(path, R_OK) != 0) {
-        print_message("not run: %s is not there (scripts/get-models.sh fetches it)\n", path);
-        return;
-    }
+    const char *path = real_model("SmolLM2-135M-Instruct.Q4_1.gguf");
     check_key(path, "llama.embedding_length", "u32", "576");
     check_key(path, "tokenizer.ggml.pre", "text", "smollm");
     seen s = inspect(path, "tokenizer.ggml.merges");

@@ -239,17 +239,12 @@ static void count_down(void)
 
 static int cancel_reading(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 {
-    (void)user;
-    (void)part;
-    (void)offset;
-    (void)n_bytes;
     count_down();
     return 0;
 }
 
 static void cancel_sending(uint8_t *bytes, size_t n)
 {
-    (void)n;
     if (((const ranks_head *)(const void *)bytes)->kind == RANKS_ROWS)
         count_down();
 }
@@ -332,7 +327,6 @@ static int32_t n_back;
 
 static void count_rows_back(uint8_t *bytes, size_t n)
 {
-    (void)n;
     n_back += ((const ranks_head *)(const void *)bytes)->kind == RANKS_ROWS;
 }
 
@@ -429,7 +423,6 @@ static void other_byte_order(uint8_t *bytes, size_t n)
 
 static void other_protocol(uint8_t *bytes, size_t n)
 {
-    (void)n;
     ((ranks_head *)(void *)bytes)->protocol++;
 }
 
@@ -448,13 +441,11 @@ static void other_program(uint8_t *bytes, size_t n)
 
 static void longer_than_it_is(uint8_t *bytes, size_t n)
 {
-    (void)n;
     ((ranks_head *)(void *)bytes)->n_bytes++;
 }
 
 static void joins_at_once(uint8_t *bytes, size_t n)
 {
-    (void)n;
     ((ranks_head *)(void *)bytes)->kind = RANKS_READY;
 }
 

@@ -45,7 +45,6 @@ static void on_given(void *user, const drey_logprob *token, const drey_logprob *
 
 static void on_none(void *user, const drey_logprob *token, const drey_logprob *top, int32_t n_top)
 {
-    (void)user, (void)top;
     assert_true(token->logprob <= 0 && n_top == 0);
 }
 

@@ -20,7 +20,6 @@ static drey_tune_prompt prompts[3];
 static int make_models(void **state)
 {
     toy_options toy = toy_default();
-    (void)state;
     toy.n_layers = LAYERS;
     toy.n_embd = WIDTH;
     toy.experts = (toy_experts){.n = EXPERTS, .n_used = USED, .n_ff = WIDTH};

@@ -174,7 +174,6 @@ static drey_status expand_by_hand(drafter *d, token_tree *tree, const int32_t *n
 
 static drey_status begin_by_hand(drafter *d, const int32_t *tokens, int32_t n, drey_error *err)
 {
-    (void)tokens;
     ((medusa_drafter *)d)->n_tokens = n;
     return DREY_OK;
 }
