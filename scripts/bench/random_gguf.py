@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes a model of random weights, of any size: for reads, speeds and replayed routes on machines to
-which no real one can be brought. What it writes is noise.
+"""Makes a model of random weights, of any size: for reads, speeds and replayed routes on machines
+to which no real one can be brought. What it writes is noise.
 
     random_gguf.py VOCABULARY.gguf OUT.gguf [--width 3584] [--hidden 18944] [--heads 28]
                                             [--key-heads 4] [--layers 28]       (needs numpy)
