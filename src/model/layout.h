@@ -27,8 +27,6 @@ typedef struct attention_tensors {
         float *q, *k; /* [S]: of each head; [H*S], [K*S]: of all together (arch.h: wide_norms) */
     } head_norm;
     struct {
-        int32_t window;     /* a row sees so many positions; 0: all */
-        int32_t rope;       /* its rotation: of model_shape.rope */
         float *sinks;       /* [H]: scores of seeing nothing */
         float *buckets;     /* [n_buckets][H], as in the file; NULL: as in the first layer */
         float *by_distance; /* the same, as `bias` has it */

@@ -3,9 +3,11 @@
  * store of unlike widths are as wide as they should be. */
 
 #include "base/arena.h"
+#include "state/cache.h"
+#include "state/cache_room.h"
+#include "state/kept_positions.h"
 #include "state/kv.h"
 #include "support/scene.h"
-#include "state/cache.h"
 
 enum {
     LAYERS = 2,
