@@ -12,18 +12,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "os/clock.h"
 #include "os/memory.h"
 #include "support/faults/company.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
-#include "support/writing.h"
 
 enum {
     N_PLAYS = 24,       /* plays of a company */

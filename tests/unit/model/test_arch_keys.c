@@ -1,8 +1,6 @@
 /* Keys and tensors. A file that asks for what drey does not compute is refused by name; what says
  * "not used" is not. */
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "engine/engine.h"
 
 /* Opens a toy with these further things as model and engine. */

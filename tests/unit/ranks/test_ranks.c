@@ -6,7 +6,6 @@
 #include "session/session_probe.h"
 #include "support/faults/rank_team.h"
 #include "support/logit_toys.h"
-#include "support/scene.h"
 
 TEST(every_architecture)
 {

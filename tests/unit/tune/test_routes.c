@@ -1,13 +1,6 @@
 /* Routes of a mixture: what is counted is what slots would have held, a run has the hits that they
  * predict, plans go by them, and a folder keeps them. */
-#include <math.h>
-#include <string.h>
 #include "engine/config.h"
-#include "engine/engine.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 #include "tune/route_log.h"

@@ -1,7 +1,5 @@
 /* A pair of toys is measured, and a session that begins with what was found writes the
  * same text. */
-#include <math.h>
-#include <string.h>
 #include "draft/medusa_drafter.h"
 #include "drey/tune.h"
 #include "engine/engine.h"
