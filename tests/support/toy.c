@@ -157,6 +157,16 @@ static int64_t v_dim_of(const toy_options *o)
     return o->v_dim ? o->v_dim : head_dim_of(o);
 }
 
+static int64_t heads_of(const toy_options *o, int32_t layer)
+{
+    return o->uneven && layer % 2 ? 2 * o->n_heads : o->n_heads;
+}
+
+static int64_t ff_of(const toy_options *o, int32_t layer)
+{
+    return o->uneven && layer % 2 ? o->n_ff / 2 : o->n_ff;
+}
+
 /* A table of floats with a row for each of n things. */
 static void add_table(model_plan *m, const char *name, int64_t n_columns, int64_t n,
                       float deviation)
@@ -249,8 +259,9 @@ static void plan_experts(model_plan *m, int32_t layer)
     int64_t d = o->n_embd, ff = e->n_ff ? e->n_ff : o->n_ff, shared = e->n_shared;
     float weight = layer_weight(o, layer);
     add_table(m, layer_name(name, layer, "ffn_gate_inp.weight"), d, e->n, 2 / sqrtf((float)d));
-    if (e->choice_bias)
-        add_vector(m, layer_name(name, layer, "exp_probs_b.bias"), e->n, 0.0f, 0.05f);
+    if (e->choice_bias || e->old_bias)
+        add_vector(m, layer_name(name, layer, e->old_bias ? "exp_probs_b" : "exp_probs_b.bias"),
+                   e->n, 0.0f, 0.05f);
     if (e->fused)
         add_matrices(m, layer_name(name, layer, "ffn_gate_up_exps.weight"), d, 2 * ff, 1.0f);
     for (int i = 0; i < 2 && !e->fused; i++)
@@ -277,9 +288,10 @@ static void plan_ffn(model_plan *m, int32_t layer)
 {
     const toy_options *o = m->options;
     char name[64];
-    int64_t d = o->n_embd, ff = o->n_ff;
+    int64_t d = o->n_embd, ff = ff_of(o, layer);
     bool gpt2 = is_arch(o, "gpt2"), phi3 = is_arch(o, "phi3");
-    if (o->experts.n && layer >= o->experts.n_dense) {
+    if (o->experts.n && layer >= o->experts.n_dense &&
+        (o->experts.step == 0 || (layer + 1) % o->experts.step == 0)) {
         plan_experts(m, layer);
         return;
     }
@@ -293,17 +305,19 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
 {
     const toy_options *o = m->options;
     char name[64];
-    int64_t d = o->n_embd, ff = o->n_ff, q = o->n_heads * head_dim, k = o->n_heads_kv * head_dim,
-            v = o->n_heads_kv * v_dim_of(o);
+    int64_t d = o->n_embd, ff = ff_of(o, layer), q = heads_of(o, layer) * head_dim,
+            k = o->n_heads_kv * head_dim, v = o->n_heads_kv * v_dim_of(o);
     float weight = layer_weight(o, layer);
     bool oss = is_arch(o, "gpt-oss");
-    bool biased = o->biases || is_arch(o, "qwen2") || is_arch(o, "qwen2moe") || oss;
+    bool biased =
+        o->biases || o->qkv_biases || is_arch(o, "qwen2") || is_arch(o, "qwen2moe") || oss;
+    bool post = oss || is_arch(o, "glm4moe") || is_arch(o, "seed_oss");
     bool gemma = is_arch(o, "gemma2") || is_arch(o, "gemma3");
     bool gpt2 = is_arch(o, "gpt2"), phi3 = is_arch(o, "phi3");
     add_vector(m, layer_name(name, layer, "attn_norm.weight"), d, 1.0f, 0.1f);
     if (gpt2)
         add_vector(m, layer_name(name, layer, "attn_norm.bias"), d, 0.0f, 0.3f);
-    if (gpt2 || phi3) {
+    if (gpt2 || phi3 || o->fused_qkv) {
         add_matrix(m, layer_name(name, layer, "attn_qkv.weight"), d, q + k + v, 1.3f);
         if (gpt2)
             add_vector(m, layer_name(name, layer, "attn_qkv.bias"), q + k + v, 0.0f, 0.3f);
@@ -317,22 +331,23 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
         add_vector(m, layer_name(name, layer, "attn_k.bias"), k, 0.0f, 0.3f);
         add_vector(m, layer_name(name, layer, "attn_v.bias"), v, 0.0f, 0.3f);
     }
-    bool wide = is_arch(o, "olmoe"); /* norms of all heads together */
-    if (is_arch(o, "qwen3") || is_arch(o, "gemma3") || is_arch(o, "qwen3moe") || wide) {
+    bool wide = o->wide_norms || is_arch(o, "olmoe"); /* norms of all heads together */
+    if (o->head_norms || is_arch(o, "qwen3") || is_arch(o, "gemma3") || is_arch(o, "qwen3moe") ||
+        wide) {
         add_vector(m, layer_name(name, layer, "attn_q_norm.weight"), wide ? q : head_dim, 1.0f,
                    0.2f);
         add_vector(m, layer_name(name, layer, "attn_k_norm.weight"), wide ? k : head_dim, 1.0f,
                    0.2f);
     }
-    add_matrix(m, layer_name(name, layer, "attn_output.weight"), o->n_heads * v_dim_of(o), d,
-               weight);
+    add_matrix(m, layer_name(name, layer, "attn_output.weight"), heads_of(o, layer) * v_dim_of(o),
+               d, weight);
     if (oss)
         add_vector(m, layer_name(name, layer, "attn_sinks.weight"), o->n_heads, 1.0f, 1.0f);
     if (o->biases || gpt2 || oss)
         add_vector(m, layer_name(name, layer, "attn_output.bias"), d, 0.0f, 0.3f);
     if (gemma) /* next to embeddings that are multiplied with sqrt(d) */
         add_vector(m, layer_name(name, layer, "post_attention_norm.weight"), d, weight, 0.2f);
-    add_vector(m, layer_name(name, layer, oss ? "post_attention_norm.weight" : "ffn_norm.weight"),
+    add_vector(m, layer_name(name, layer, post ? "post_attention_norm.weight" : "ffn_norm.weight"),
                d, 1.0f, 0.1f);
     if (gpt2)
         add_vector(m, layer_name(name, layer, "ffn_norm.bias"), d, 0.0f, 0.3f);
@@ -406,6 +421,12 @@ static void plan_decoder_only(model_plan *m)
     }
     for (int32_t i = 0; i < o->n_layers; i++)
         plan_layer(m, i, head_dim_of(o));
+    for (int32_t i = 0; i < o->n_nextn; i++) {
+        char name[64];
+        add_table(m, layer_name(name, o->n_layers + i, "nextn.eh_proj.weight"), 2 * o->n_embd,
+                  o->n_embd, 1.0f);
+        add_vector(m, layer_name(name, o->n_layers + i, "attn_norm.weight"), o->n_embd, 1, 0);
+    }
     add_vector(m, "output_norm.weight", o->n_embd, 1.0f, 0.1f);
     if (is_arch(o, "gpt2"))
         add_vector(m, "output_norm.bias", o->n_embd, 0.0f, 0.3f);
@@ -445,6 +466,29 @@ static uint64_t put_rope_scaling(gguf_writer *w, const toy_options *o)
     return 3;
 }
 
+static void put_list(gguf_writer *w, const char *name, const toy_key *key)
+{
+    const bool bools = key->text && (*key->text == 't' || *key->text == 'f');
+    uint64_t n = 0;
+    if (!key->text) {
+        writer_key_array(w, name, GGUF_U32, 2);
+        writer_u32(w, (uint32_t)key->number);
+        writer_u32(w, (uint32_t)key->number);
+        return;
+    }
+    if (bools) {
+        writer_key_array(w, name, GGUF_BOOL, strlen(key->text));
+        for (const char *c = key->text; *c; c++)
+            writer_put(w, &(char){*c == 't'}, 1);
+        return;
+    }
+    for (const char *c = key->text; *c; c++)
+        n += *c == ' ';
+    writer_key_array(w, name, GGUF_U32, n + 1);
+    for (const char *c = key->text; c; c = strchr(c, ' ') ? strchr(c, ' ') + 1 : NULL)
+        writer_u32(w, (uint32_t)strtol(c, NULL, 10));
+}
+
 static void put_key(gguf_writer *w, const char *name, const toy_key *key)
 {
     switch (key->kind) {
@@ -458,9 +502,7 @@ static void put_key(gguf_writer *w, const char *name, const toy_key *key)
         writer_key_text(w, name, key->text);
         break;
     case GGUF_ARRAY:
-        writer_key_array(w, name, GGUF_U32, 2);
-        writer_u32(w, (uint32_t)key->number);
-        writer_u32(w, (uint32_t)key->number);
+        put_list(w, name, key);
         break;
     default:
         writer_key_f32(w, name, (float)key->number);
@@ -503,7 +545,8 @@ static uint64_t put_expert_keys(gguf_writer *w, const toy_options *o)
                 {"expert_used_count", e->n_used},
                 {"expert_feed_forward_length", e->n_ff},
                 {"expert_shared_feed_forward_length", e->n_shared},
-                {"leading_dense_block_count", e->n_dense}};
+                {"leading_dense_block_count", e->old_bias ? 0 : e->n_dense},
+                {"interleave_moe_layer_step", e->step}};
     uint64_t n_keys = 0;
     char name[128];
     for (size_t i = 0; e->n && i < sizeof keys / sizeof *keys; i++) {
@@ -515,6 +558,21 @@ static uint64_t put_expert_keys(gguf_writer *w, const toy_options *o)
     return n_keys;
 }
 
+/* A number of each layer, or one of all. */
+static void put_each(gguf_writer *w, const toy_options *o, const char *suffix,
+                     int64_t (*of)(const toy_options *o, int32_t layer))
+{
+    char name[128];
+    key_name(name, o, suffix);
+    if (!o->uneven) {
+        writer_key_u32(w, name, (uint32_t)of(o, 0));
+        return;
+    }
+    writer_key_array(w, name, GGUF_U32, (uint64_t)o->n_layers);
+    for (int32_t i = 0; i < o->n_layers; i++)
+        writer_u32(w, (uint32_t)of(o, i));
+}
+
 static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
 {
     char name[128];
@@ -522,11 +580,11 @@ static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
     writer_key_text(w, "general.architecture", o->architecture);
     writer_key_text(w, "general.name", "toy");
     writer_key_u32(w, "general.quantization_version", 2);
-    writer_key_u32(w, key_name(name, o, "block_count"), (uint32_t)o->n_layers);
+    writer_key_u32(w, key_name(name, o, "block_count"), (uint32_t)(o->n_layers + o->n_nextn));
     writer_key_u32(w, key_name(name, o, "context_length"), (uint32_t)o->n_context);
     writer_key_u32(w, key_name(name, o, "embedding_length"), (uint32_t)o->n_embd);
-    writer_key_u32(w, key_name(name, o, "feed_forward_length"), (uint32_t)o->n_ff);
-    writer_key_u32(w, key_name(name, o, "attention.head_count"), (uint32_t)o->n_heads);
+    put_each(w, o, "feed_forward_length", ff_of);
+    put_each(w, o, "attention.head_count", heads_of);
     writer_key_u32(w, key_name(name, o, "attention.head_count_kv"),
                    (uint32_t)(has_encoder(o) ? o->n_heads : o->n_heads_kv));
     bool gpt2 = is_arch(o, "gpt2"), bart = is_arch(o, "bart");
@@ -534,6 +592,10 @@ static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
         gpt2 || bart ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
     writer_key_f32(w, key_name(name, o, eps), 1e-5f);
     uint64_t n_keys = 10;
+    if (o->n_nextn > 0) {
+        writer_key_u32(w, key_name(name, o, "nextn_predict_layers"), (uint32_t)o->n_nextn);
+        n_keys++;
+    }
     if (has_encoder(o))
         n_keys += put_encoder_keys(w, o);
     if (!gpt2 && !has_encoder(o)) {

@@ -1,6 +1,7 @@
 /* Attention of a row to the rows before it, with their keys and values: see block.h. */
 #include <string.h>
 
+#include "base/fmath.h"
 #include "model/binder.h"
 #include "model/block/block.h"
 #include "model/pass_steps.h"
@@ -65,6 +66,8 @@ static drey_status bind_head_norms(binder *b, attention_tensors *t)
     const attention_shape *a = layer_attention(s, b->layer);
     const bool wide = s->arch->wide_norms;
     if (!wide && !s->arch->head_norms)
+        return DREY_OK;
+    if (s->arch->norms_optional && !binder_has(b, "attn_q_norm.weight"))
         return DREY_OK;
     TRY(bind_vector(b, "attn_q_norm.weight", wide ? attention_queries(a) : a->head_dim,
                     &t->head_norm.q));
@@ -174,6 +177,13 @@ static void rotate(const model_pass *p, const attention_shape *a, float *x, int3
                         s->arch->rope == ROPE_HALVES);
 }
 
+/* The factor of a position's queries. */
+static float temperature_of(const model_shape *s, int32_t position)
+{
+    const int32_t lengths = position / s->temperature.length;
+    return (float)(1 + (double)s->temperature.scale * log_f64(1.0 + lengths));
+}
+
 void block_store_heads(const model_pass *p, const program_step *step, const kv_store *kv,
                        int32_t layer, int32_t i, int32_t slot, void *scratch)
 {
@@ -207,6 +217,8 @@ static void store_row(model_pass *p, const program_step *at, int32_t i, void *sc
     norm_heads(p, q, y->head_norm.q, a->n_heads, a->head_dim);
     norm_heads(p, k, y->head_norm.k, a->n_heads_kv, a->head_dim);
     rotate(p, a, q, i, a->n_heads);
+    if (s->temperature.scale > 0)
+        pass_scale(q, temperature_of(s, ws->position[i]), attention_queries(a));
     rotate(p, a, k, i, a->n_heads_kv);
     block_store_heads(p, at, kv, shape_encodes(s) ? 0 : at->layer, i, ws->slot[i], scratch);
 }
