@@ -61,6 +61,34 @@ static const arch archs[] = {
      .gate_in_up = true,
      .longrope = true},
     {.name = "gpt2", .rope = ROPE_NONE, .ffn = FFN_GELU, .layer_norm = true},
+    {.name = "glm4", .post_norms = true, .gate_in_up = true},
+    {.name = "olmo2",
+     .rope = ROPE_HALVES,
+     .forms = FORM_NORMS_AFTER,
+     .wide_norms = true,
+     .post_norms = true},
+    {.name = "exaone4",
+     .rope = ROPE_HALVES,
+     .forms = FORM_NORMS_AFTER,
+     .head_norms = true,
+     .post_norms = true},
+    {.name = "arcee", .ffn = FFN_RELU_SQUARED},
+    {.name = "apertus", .rope = ROPE_HALVES, .ffn = FFN_XIELU, .head_norms = true},
+    {.name = "starcoder2", .rope = ROPE_HALVES, .ffn = FFN_GELU, .layer_norm = true},
+    {.name = "nemotron", .rope = ROPE_HALVES, .ffn = FFN_RELU_SQUARED, .layer_norm = true},
+    {.name = "stablelm",
+     .rope = ROPE_HALVES,
+     .forms = FORM_PARALLEL | FORM_OWN_NORMS,
+     .layer_norm = true},
+    {.name = "phi2",
+     .rope = ROPE_HALVES,
+     .ffn = FFN_GELU,
+     .forms = FORM_PARALLEL | FORM_HEAD_BIAS,
+     .layer_norm = true},
+    {.name = "command-r",
+     .keys = KEYS_LOGIT_SCALE,
+     .forms = FORM_PARALLEL | FORM_NORMS_UNBIASED | FORM_OWN_NORMS,
+     .layer_norm = true},
     {.name = "eagle3", .keys = KEYS_TAPS},
     {.name = "t5",
      .rope = ROPE_BUCKETS,
@@ -291,6 +319,11 @@ static drey_status read_scales(model_shape *s, const gguf *g, drey_error *err)
     if (a->keys & KEYS_CAPS) {
         TRY(read_number(g, a, "attn_logit_softcapping", a->cap.attention, &s->cap.attention, err));
         TRY(read_number(g, a, "final_logit_softcapping", a->cap.logit, &s->cap.logit, err));
+    }
+    if (a->keys & KEYS_LOGIT_SCALE) {
+        TRY(read_number(g, a, "logit_scale", 1, &s->scale.logit, err));
+        if (s->scale.logit == 0)
+            s->scale.logit = 1.0f;
     }
     if (!(a->keys & KEYS_SCALES))
         return DREY_OK;

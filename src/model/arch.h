@@ -20,13 +20,32 @@ typedef enum rope_kind {
 } rope_kind;
 
 typedef enum ffn_kind {
-    FFN_SWIGLU,     /* silu(gate) * up */
-    FFN_SWIGLU_CUT, /* g * sigmoid(1.702 g) * (u + 1), where g is at most 7, u within +-7 */
-    FFN_GEGLU,      /* gelu(gate) * up */
-    FFN_GELU,       /* gelu(up), GELU in its tanh form */
-    FFN_ERF,        /* gelu(up), GELU by erf */
-    FFN_RELU        /* relu(up), or where the file has gates gelu(gate) * up */
+    FFN_SWIGLU,       /* silu(gate) * up */
+    FFN_SWIGLU_CUT,   /* g * sigmoid(1.702 g) * (u + 1), where g is at most 7, u within +-7 */
+    FFN_GEGLU,        /* gelu(gate) * up */
+    FFN_GELU,         /* gelu(up), GELU in its tanh form */
+    FFN_ERF,          /* gelu(up), GELU by erf */
+    FFN_RELU,         /* relu(up), or where the file has gates gelu(gate) * up */
+    FFN_RELU_SQUARED, /* relu(up)^2 */
+    FFN_XIELU         /* xIELU(up), with numbers of each layer (layout.h) */
 } ffn_kind;
+
+/* Forms of a layer that some architectures have. What a tensor shows is no form: biases, for
+ * example, are added where the file has them. */
+enum {
+    FORM_NORMS_AFTER = 1,    /* nothing is normed before products, but what they add (post_norms) */
+    FORM_PARALLEL = 2,       /* layers without ffn_norm: attention's norm is the feed-forward part's
+                                   as well */
+    FORM_NORMS_UNBIASED = 4, /* norms that take the mean off have no bias */
+    FORM_ROTATED_NORMS = 8,  /* heads are normed after their rotation */
+    FORM_UNIT_NORMS = 16,    /* the same without weights, in layers that rotate */
+    FORM_OWN_NORMS = 32,     /* where the file has norms of heads, each head has its own */
+    FORM_GATED = 64,         /* what attention gives is multiplied with the sigmoid of another
+                                   product (attn_gate), a number for each of its own or for a head */
+    FORM_GATED_SOFTPLUS = 128, /* with softplus in its place */
+    FORM_GATED_IN_Q = 256,     /* attn_q has each head's gates after its queries */
+    FORM_HEAD_BIAS = 512       /* logits have a bias where the file has one */
+};
 
 /* Optional keys that an architecture has; where it has them not, they must be neutral. */
 enum {
@@ -36,7 +55,8 @@ enum {
     KEYS_TAPS = 8,     /* extract_layers, target_hidden_size, norm_before_residual */
     KEYS_ENCODER = 16, /* decoder_block_count, decoder_start_token_id, forced_bos_token_id */
     KEYS_BUCKETS = 32, /* attention.relative_buckets_count */
-    KEYS_EXPERTS = 64  /* expert_..., leading_dense_block_count */
+    KEYS_EXPERTS = 64, /* expert_..., leading_dense_block_count */
+    KEYS_LOGIT_SCALE = 128 /* logit_scale, which multiplies */
 };
 
 typedef struct block_class block_class; /* model/block/block.h */
@@ -57,6 +77,7 @@ typedef struct arch {
     rope_kind rope;
     ffn_kind ffn;
     uint32_t keys;         /* KEYS_... */
+    uint32_t forms;        /* FORM_... */
     bool encoder;          /* there is one, and each layer reads its output */
     bool layer_norm;       /* norms take the mean off, and have a bias; else RMS */
     bool head_norms;       /* each head of Q and K is normed before it is rotated */
@@ -159,6 +180,12 @@ struct model_shape {
     encoder_shape encoder;
     expert_shape experts;
 };
+
+/* Its layers have one of these forms; a shape may be sizes alone. */
+static inline bool shape_has_form(const model_shape *s, uint32_t forms)
+{
+    return s->arch && s->arch->forms & forms;
+}
 
 /* Numbers of a row: queries, keys, values, and what attention makes of them. */
 static inline int64_t shape_queries(const model_shape *s)
