@@ -32,8 +32,6 @@ typedef struct attention_tensors {
     } head_norm;
     weight *gate; /* [H*V] or [H][D]: what attention gives is multiplied with a function of it */
     struct {
-        int32_t window;     /* a row sees so many positions; 0: all */
-        int32_t rope;       /* its rotation: of model_shape.rope */
         float *sinks;       /* [H]: scores of seeing nothing */
         float *buckets;     /* [n_buckets][H], as in the file; NULL: as in the first layer */
         float *by_distance; /* the same, as `bias` has it */

@@ -13,9 +13,10 @@
 static drey_status bind_unit_norms(binder *b, attention_tensors *t)
 {
     const model_shape *s = &b->layout->shape;
-    if (s->n_rot == 0)
+    const attention_shape *a = layer_attention(s, b->layer);
+    if (a->rope == ROPE_OF_NONE)
         return DREY_OK;
-    bind_ones(b, s->head_dim, &t->head_norm.q);
+    bind_ones(b, a->head_dim, &t->head_norm.q);
     t->head_norm.k = t->head_norm.q;
     t->head_norm.rotated = true;
     return DREY_OK;
@@ -24,20 +25,21 @@ static drey_status bind_unit_norms(binder *b, attention_tensors *t)
 /* A norm for each head, in files that have them. */
 static drey_status bind_own_norms(binder *b, attention_tensors *t)
 {
-    const model_shape *s = &b->layout->shape;
     if (!binder_has(b, "attn_q_norm.weight"))
         return DREY_OK;
+    const attention_shape *a = layer_attention(&b->layout->shape, b->layer);
     t->head_norm.own = true;
-    TRY(bind_vectors(b, "attn_q_norm.weight", s->head_dim, s->n_heads, &t->head_norm.q));
-    return bind_vectors(b, "attn_k_norm.weight", s->head_dim, s->n_heads_kv, &t->head_norm.k);
+    TRY(bind_vectors(b, "attn_q_norm.weight", a->head_dim, a->n_heads, &t->head_norm.q));
+    return bind_vectors(b, "attn_k_norm.weight", a->head_dim, a->n_heads_kv, &t->head_norm.k);
 }
 
 drey_status block_bind_head_norms(binder *b, attention_tensors *t)
 {
     const model_shape *s = &b->layout->shape;
+    const attention_shape *a = layer_attention(s, b->layer);
     const bool wide = s->arch->wide_norms;
     if (s->arch->layer_norm)
-        bind_zeros(b, s->head_dim, &t->head_norm.no_bias);
+        bind_zeros(b, a->head_dim, &t->head_norm.no_bias);
     if (shape_has_form(s, FORM_UNIT_NORMS))
         return bind_unit_norms(b, t);
     if (shape_has_form(s, FORM_OWN_NORMS))
@@ -45,18 +47,18 @@ drey_status block_bind_head_norms(binder *b, attention_tensors *t)
     if (!wide && !s->arch->head_norms)
         return DREY_OK;
     t->head_norm.rotated = shape_has_form(s, FORM_ROTATED_NORMS);
-    TRY(bind_vector(b, "attn_q_norm.weight", wide ? shape_queries(s) : s->head_dim,
+    TRY(bind_vector(b, "attn_q_norm.weight", wide ? attention_queries(a) : a->head_dim,
                     &t->head_norm.q));
-    return bind_vector(b, "attn_k_norm.weight", wide ? shape_keys(s) : s->head_dim,
+    return bind_vector(b, "attn_k_norm.weight", wide ? attention_keys(a) : a->head_dim,
                        &t->head_norm.k);
 }
 
 void block_norm_heads(const model_pass *p, const attention_tensors *t, float *x, const float *norm,
-                      int32_t n_heads)
+                      int32_t n_heads, int32_t head_dim)
 {
     const model_shape *s = &p->r->layout->shape;
     const kernel_table *kernels = p->r->kernels;
-    const int32_t all = n_heads * s->head_dim, n = s->arch->wide_norms ? all : s->head_dim;
+    const int32_t all = n_heads * head_dim, n = s->arch->wide_norms ? all : head_dim;
     for (int32_t at = 0; norm && at < all; at += n, norm += t->head_norm.own ? n : 0)
         if (t->head_norm.no_bias)
             kernels->layernorm(x + at, x + at, norm, t->head_norm.no_bias, n, s->norm_eps);
@@ -73,19 +75,20 @@ drey_status block_bind_gate(binder *b, attention_tensors *t)
     const model_shape *s = &b->layout->shape;
     if (!(shape_has_form(s, FORM_GATED)))
         return DREY_OK;
+    const attention_shape *a = layer_attention(s, b->layer);
     const gguf_tensor *tensor = gguf_find_tensor(b->g, binder_name(b, (char[64]){0}, role));
-    const bool of_heads = tensor && tensor->dims[1] == s->n_heads;
-    return bind_matrix(b, role, of_heads ? s->n_heads : shape_attended(s), s->n_embd, &t->gate);
+    const bool of_heads = tensor && tensor->dims[1] == a->n_heads;
+    return bind_matrix(b, role, of_heads ? a->n_heads : attention_out(a), s->n_embd, &t->gate);
 }
 
 void block_take_queries(model_pass *p, const program_step *s, int32_t from, int32_t to,
                         int32_t thread)
 {
     (void)thread;
-    const model_shape *shape = &p->r->layout->shape;
-    const int64_t n = shape->head_dim;
+    const attention_shape *a = layer_attention(&p->r->layout->shape, s->layer);
+    const int64_t n = a->head_dim;
     for (int32_t i = from; i < to; i++)
-        for (int32_t h = 0; h < shape->n_heads; h++)
+        for (int32_t h = 0; h < a->n_heads; h++)
             memcpy(block_row(p, s, ATTEND_Q, i) + h * n,
                    block_row(p, s, ATTEND_GATE, i) + 2 * h * n, (size_t)n * sizeof(float));
 }
@@ -113,15 +116,15 @@ void block_gate_attended(model_pass *p, const program_step *s, int32_t from, int
                          int32_t thread)
 {
     (void)thread;
-    const model_shape *shape = &p->r->layout->shape;
+    const attention_shape *a = layer_attention(&p->r->layout->shape, s->layer);
     const weight *gate = layer_of(p, s)->attention.gate;
-    const int64_t n = shape->v_dim;
-    const bool one = gate && gate->form.n_rows == shape->n_heads;
-    const int64_t step = !gate ? 2 * shape->head_dim : one ? 1 : n;
+    const int64_t n = a->v_dim;
+    const bool one = gate && gate->form.n_rows == a->n_heads;
+    const int64_t step = !gate ? 2 * a->head_dim : one ? 1 : n;
     for (int32_t i = from; i < to; i++) {
         float *x = block_row(p, s, ATTEND_OUT, i);
-        const float *of = block_row(p, s, ATTEND_GATE, i) + (gate ? 0 : shape->head_dim);
-        for (int32_t h = 0; h < shape->n_heads; h++)
+        const float *of = block_row(p, s, ATTEND_GATE, i) + (gate ? 0 : a->head_dim);
+        for (int32_t h = 0; h < a->n_heads; h++)
             gate_numbers(p, x + h * n, of + h * step, n, one);
     }
 }

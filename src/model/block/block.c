@@ -55,9 +55,9 @@ cache_spec model_cache_spec(const model_shape *s, kv_format format)
     const arch_layers *layers = s->arch ? s->arch->layers : NULL; /* a shape may be sizes alone */
     const store_class *store = layers ? layers->store : NULL;
     store_shape shape = {.n_layers = s->n_layers,
-                         .n_heads = s->n_heads_kv,
-                         .k_dim = s->head_dim,
-                         .v_dim = s->v_dim,
+                         .n_heads = s->attention[0].n_heads_kv,
+                         .k_dim = s->attention[0].head_dim,
+                         .v_dim = s->attention[0].v_dim,
                          .format = format};
     cache_spec spec = {.store = {{&kv_class, shape}}, .n_stores = 1};
     if (!store)

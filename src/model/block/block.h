@@ -103,7 +103,7 @@ drey_status block_bind_head_norms(binder *b, attention_tensors *t);
 drey_status block_bind_gate(binder *b, attention_tensors *t);
 /* Norms the heads of a row, queries or keys, each or all together. norm NULL: as they are. */
 void block_norm_heads(const model_pass *p, const attention_tensors *t, float *x, const float *norm,
-                      int32_t n_heads);
+                      int32_t n_heads, int32_t head_dim);
 /* Steps of rows: takes queries from where they and their gates are in turn; multiplies what
  * attention gives with its gates. */
 void block_take_queries(model_pass *p, const program_step *s, int32_t from, int32_t to,
