@@ -44,6 +44,7 @@ static const known_key known[] = {
     {"logit_scale", KEY_NUMBER, KEYS_SCALES},
     {"embedding_scale", KEY_NUMBER, KEYS_SCALES},
     {"residual_scale", KEY_NUMBER, KEYS_SCALES},
+    {"logit_scale", KEY_NUMBER, KEYS_LOGIT_SCALE},
     {"rope.scaling.finetuned", KEY_SET, KEYS_SCALES}, /* granite: whether there is RoPE at all */
     {"extract_layers", KEY_CHECKED, KEYS_TAPS},
     {"target_hidden_size", KEY_CHECKED, KEYS_TAPS},
@@ -93,6 +94,7 @@ static const known_key known[] = {
     {"rope.scaling.yarn_beta_slow", KEY_NUMBER, 0},
     {"pooling_type", KEY_INT, 0},                         /* pooling of its texts into vectors */
     {"vocab_size", KEY_WITHOUT, 0},                       /* the embedding's rows say it */
+    {"use_parallel_residual", KEY_WITHOUT, 0},            /* its tensors say it */
     {"tensor_data_layout", KEY_WITHOUT, 0},               /* origin of the file */
     {"rope.scaling.finetuned", KEY_WITHOUT, 0},           /* training of the model */
     {"attention.sliding_window_pattern", KEY_WITHOUT, 0}, /* pattern of a window that is refused */

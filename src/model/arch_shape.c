@@ -420,6 +420,11 @@ static drey_status read_scales(model_shape *s, const gguf *g, drey_error *err)
         TRY(read_number(g, a, "attn_logit_softcapping", a->cap.attention, &s->cap.attention, err));
         TRY(read_number(g, a, "final_logit_softcapping", a->cap.logit, &s->cap.logit, err));
     }
+    if (a->keys & KEYS_LOGIT_SCALE) {
+        TRY(read_number(g, a, "logit_scale", 1, &s->scale.logit, err));
+        if (s->scale.logit == 0)
+            s->scale.logit = 1.0f;
+    }
     if (!(a->keys & KEYS_SCALES))
         return DREY_OK;
     float scores = 0, embedding = 0, residual = 0, logit = 0;

@@ -148,7 +148,7 @@ static drey_status bind(binder *b, layer_layout *y)
         TRY(bind_vector_if(b, "exp_probs_b", n, &t->choice_bias));
     TRY(bind_vector_if(b, "ffn_gate_inp_shexp.weight", d, &t->shared_gate));
     TRY(bind_biases(b, t));
-    return block_bind_ffn(b, &y->ffn);
+    return block_bind_ffn(b, y);
 }
 
 /* ---- The choice ---- */
@@ -427,7 +427,7 @@ static void activate(const model_pass *p, int32_t i)
         float *up = block_row(p, p->walk.step, FFN_UP, row);
         add_bias(p, gate, e->gate_bias, run.expert, p->source_k);
         add_bias(p, up, e->up_bias, run.expert, p->source_k);
-        pass_activate(p->r, gate, up, p->source_k);
+        pass_activate(p->r, &e->act, gate, up, p->source_k);
     }
     quantise_run(p, i, block_row(p, p->walk.step, FFN_GATE, first));
 }
@@ -590,8 +590,7 @@ static void write(program_writer *w)
 {
     const feed_forward_tensors *shared = &w->layout->layer[w->layer].ffn;
     const expert_tensors *y = &w->layout->layer[w->layer].experts;
-    write_rows(w, block_norm_ffn);
-    write_reads(w, BUFFER_Y, w->layout->shape.n_embd);
+    block_write_ffn_norm(w);
     write_product(w,
                   (written_product[]){
                       {y->router, EXPERTS_ROUTER}, {shared->gate, FFN_GATE}, {shared->up, FFN_UP}},
