@@ -54,11 +54,12 @@ enum { SUM_Q = BUFFER_OWN, SUM_K, SUM_V, SUM_OUT };
 static void needs(buffer_needs *n)
 {
     const model_shape *s = n->shape;
-    need_rows(n, SUM_Q, n->n_rows, shape_queries(s));
-    need_rows(n, SUM_K, n->n_rows, shape_keys(s));
-    need_rows(n, SUM_V, n->n_rows, shape_values(s));
-    need_rows(n, SUM_OUT, n->n_rows, shape_attended(s));
-    need_acts(n, n->n_rows, max_i64(shape_attended(s), s->n_embd), 1);
+    const attention_shape *a = &s->attention[0];
+    need_rows(n, SUM_Q, n->n_rows, attention_queries(a));
+    need_rows(n, SUM_K, n->n_rows, attention_keys(a));
+    need_rows(n, SUM_V, n->n_rows, attention_values(a));
+    need_rows(n, SUM_OUT, n->n_rows, attention_out(a));
+    need_acts(n, n->n_rows, max_i64(attention_out(a), s->n_embd), 1);
 }
 
 typedef struct sum_tensors {
@@ -75,12 +76,13 @@ static const sum_tensors *tensors_of(const model_pass *p, const program_step *s)
 static drey_status bind(binder *b, layer_layout *y)
 {
     const model_shape *s = &b->layout->shape;
-    const int64_t n_q = shape_queries(s), n_k = shape_keys(s), n_v = shape_values(s);
+    const attention_shape *a = &s->attention[0];
+    const int64_t n_q = attention_queries(a), n_k = attention_keys(a), n_v = attention_values(a);
     sum_tensors *t = bind_own(b, y, sizeof *t);
     TRY(bind_matrix(b, "attn_q.weight", n_q, s->n_embd, &t->q));
     TRY(bind_matrix(b, "attn_k.weight", n_k, s->n_embd, &t->k));
     TRY(bind_matrix(b, "attn_v.weight", n_v, s->n_embd, &t->v));
-    TRY(bind_matrix(b, "attn_output.weight", s->n_embd, shape_attended(s), &t->o));
+    TRY(bind_matrix(b, "attn_output.weight", s->n_embd, attention_out(a), &t->o));
     return bind_vector(b, "attn_norm.weight", s->n_embd, &t->norm);
 }
 
@@ -92,8 +94,8 @@ static void norm(model_pass *p, const program_step *s, int32_t from, int32_t to,
 
 static void store(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
 {
-    const model_shape *shape = &p->r->layout->shape;
-    const int64_t n = shape_values(shape), v_dim = shape->v_dim, k_dim = shape->head_dim;
+    const attention_shape *a = &p->r->layout->shape.attention[0];
+    const int64_t n = attention_values(a), v_dim = a->v_dim, k_dim = a->head_dim;
     (void)thread;
     for (int32_t i = from; i < to; i++) {
         const float *k = block_row(p, s, SUM_K, i), *v = block_row(p, s, SUM_V, i);
@@ -115,14 +117,13 @@ static drey_status recur(model_pass *p, const program_step *s, drey_error *err)
 
 static void gate(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
 {
-    const model_shape *shape = &p->r->layout->shape;
-    const int64_t n_q = shape->n_heads / shape->n_heads_kv, v_dim = shape->v_dim;
-    const int64_t k_dim = shape->head_dim;
+    const attention_shape *a = &p->r->layout->shape.attention[0];
+    const int64_t n_q = a->n_heads / a->n_heads_kv, v_dim = a->v_dim, k_dim = a->head_dim;
     (void)thread;
     for (int32_t i = from; i < to; i++) {
         const float *q = block_row(p, s, SUM_Q, i), *sum = block_row(p, s, SUM_V, i);
         float *out = block_row(p, s, SUM_OUT, i);
-        for (int64_t j = 0; j < shape_attended(shape); j++)
+        for (int64_t j = 0; j < attention_out(a); j++)
             out[j] =
                 q[j / v_dim * k_dim + j % v_dim % k_dim] * sum[j / v_dim / n_q * v_dim + j % v_dim];
     }
@@ -144,7 +145,7 @@ static void write(program_writer *w)
     write_rows(w, store);
     write_mix(w, recur);
     write_rows(w, gate);
-    write_reads(w, SUM_OUT, shape_attended(s));
+    write_reads(w, SUM_OUT, attention_out(&s->attention[0]));
     write_product(w, &(written_product){t->o, BUFFER_Y}, 1);
     write_rows(w, add_up);
 }
