@@ -9,7 +9,6 @@
 
 typedef struct cache_spec cache_spec;
 typedef struct gguf gguf;
-typedef struct store_class store_class;
 
 /* Ways in which positions enter a model. */
 typedef enum rope_kind {
@@ -71,7 +70,7 @@ typedef struct model_shape model_shape;
 typedef struct arch_layers {
     /* The blocks of a layer, in their order, and then NULL. */
     const block_class *const *(*blocks)(const model_shape *s, int32_t layer);
-    const store_class *store; /* state of some, besides keys and values; NULL: there is none */
+    bool states; /* some have a state that runs through the text */
 } arch_layers;
 
 /* Most layers of a target whose states a model of this kind sees. */
@@ -191,6 +190,15 @@ typedef struct expert_shape {
     int32_t n_ff_shared; /* 0: none is shared */
 } expert_shape;
 
+/* Layers with a state that runs through the text. */
+typedef struct recurrent_shape {
+    int32_t n_taps; /* rows before a row that its convolution sees */
+    int32_t n_k_heads, n_v_heads,
+        head_dim;   /* heads of keys and queries, of values; numbers of each */
+    bool in_turns;  /* value head h has key head h mod n_k_heads; else neighbours share one */
+    int32_t stride; /* states are kept at its multiples (block/block.h) */
+} recurrent_shape;
+
 /* Letters used for shapes: D n_embd, F n_ff, V n_vocab; those of attention are its own. */
 struct model_shape {
     const arch *arch;
@@ -218,6 +226,7 @@ struct model_shape {
     tap_shape taps;
     encoder_shape encoder;
     expert_shape experts;
+    recurrent_shape recurrent;
     attention_shape attention[ATTENTION_KINDS]; /* the first layer's that attends, ... */
     int32_t n_attentions;
     layer_shape layer[MODEL_MAX_LAYERS];
@@ -290,8 +299,11 @@ model_shape shape_of_encoder(const model_shape *decoder);
 /* Layers have a state that runs through the text. */
 static inline bool shape_has_states(const model_shape *s)
 {
-    return s->arch->layers && s->arch->layers->store;
+    return s->arch && s->arch->layers && s->arch->layers->states; /* a shape may be sizes alone */
 }
+/* States of such a model are kept at multiples of this: so often that they take a byte for every 16
+ * numbers of a row and layer, at most. (A row's keys and values take some times that.) */
+int32_t model_state_stride(const model_shape *s);
 /* The stores that its layers need for each text (block/block.c). */
 cache_spec model_cache_spec(const model_shape *s, kv_format format);
 

@@ -647,6 +647,7 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
     TRY(read_vocabulary(s, g, err));
     TRY(read_encoder(s, g, err));
     TRY(read_experts(s, g, err));
+    s->recurrent.stride = model_state_stride(s);
     return rope_read(s, g, err);
 }
 

@@ -82,7 +82,8 @@ typedef struct expert_tensors {
  * bound: layout_matrix has a view's. */
 typedef struct layer_layout {
     const block_class *const *blocks;
-    int32_t state; /* its number among the layers that have a state */
+    int32_t kv;    /* its number among the layers that have keys and values; */
+    int32_t state; /* and among those that have a state, of the same store */
     weight *first; /* first of the layer's matrices in the order of a pass */
     void *own;     /* tensors of a block that this page does not know (bind_own) */
     attention_tensors attention;
