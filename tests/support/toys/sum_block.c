@@ -54,8 +54,8 @@ static const recurrent_class sum_class = {.store = RECURRENT_STORE("a running su
 static void sizes(const model_shape *s, int32_t layer, store_shape *out)
 {
     (void)layer;
-    out->n_heads = s->n_heads_kv;
-    out->v_dim = s->v_dim;
+    out->n_heads = s->attention[0].n_heads_kv;
+    out->v_dim = s->attention[0].v_dim;
 }
 
 /* ---- The block ---- */
