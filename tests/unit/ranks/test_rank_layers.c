@@ -77,10 +77,13 @@ static void little_memory(const drey_engine_options *o, const int32_t *layers)
     for (int32_t i = 0; i < MOST_RANKS; i++)
         machines[i] = (drey_rank_machine){.host = "any", .memory_bytes = UINT64_C(1) << 40};
     divide(&divided_so, layers, MOST_RANKS);
-    MUST(drey_ranks_plan, &divided_so, NULL, machines, MOST_RANKS, plans);
-    for (int32_t i = 0; i < MOST_RANKS; i++) {
-        next_team.budget[i] = plans[i].plan.smallest_budget_bytes;
-        machines[i].memory_bytes = next_team.budget[i] + RANKS_MPI_BYTES;
+    /* Twice: with much memory more rows have logits, which count as needed. */
+    for (int32_t round = 0; round < 2; round++) {
+        MUST(drey_ranks_plan, &divided_so, NULL, machines, MOST_RANKS, plans);
+        for (int32_t i = 0; i < MOST_RANKS; i++) {
+            next_team.budget[i] = plans[i].plan.smallest_budget_bytes;
+            machines[i].memory_bytes = next_team.budget[i] + RANKS_MPI_BYTES;
+        }
     }
     MUST(drey_ranks_plan, o, NULL, machines, MOST_RANKS, plans);
     for (int32_t i = 0; i < MOST_RANKS; i++) {
