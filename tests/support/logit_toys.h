@@ -16,8 +16,9 @@ enum {
  * vocabulary. */
 enum { N_INPUT_IDS = 150 };
 
-/* Fills the options of toy i and returns its name. Changing anything here or in toy.c's output
- * means making the goldens again with scripts/make-logit-goldens.py or make-toy-goldens.py. */
+/* Fills the options of toy i and returns its name, as line i of tests/data/toys.txt says. Changing
+ * that or toy.c's output means making the goldens again with scripts/make-logit-goldens.py or
+ * make-toy-goldens.py. */
 const char *logit_toy(int i, toy_options *options);
 /* Toys among them that have another architecture than llama and qwen2, a sliding window, or values
  * of another width than keys. */
