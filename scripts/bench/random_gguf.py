@@ -130,9 +130,8 @@ def keys_of(f, s):
 
 
 def main(a, s):
-    f, random = Gguf(a.vocabulary), np.random.default_rng(a.seed)
+    f, random, drawn = Gguf(a.vocabulary), np.random.default_rng(a.seed), {}
     pieces = list(pieces_of(s, len(f.key(b"tokenizer.ggml.tokens")[2][1])))
-    drawn = {}
 
     def numbers(name, dims, kind):
         which = (name if "ffn_gate_inp." in name else name.split(".", 2)[-1], kind, *dims)
@@ -140,9 +139,9 @@ def main(a, s):
             drawn[which] = random_bytes(random, dims, kind)
         return drawn[which]
 
-    stored = [(name.encode(), dims, kind if isinstance(kind, int) else F32) for name, dims, kind in pieces]
-    size = write(a.target, keys_of(f, s), [(*about, n_bytes(*about[1:])) for about in stored],
-                 (numbers(*piece) for piece in pieces), f.align)
+    tensors = [(name.encode(), dims, stored, n_bytes(dims, stored)) for name, dims, kind in pieces
+               for stored in [kind if isinstance(kind, int) else F32]]
+    size = write(a.target, keys_of(f, s), tensors, (numbers(*piece) for piece in pieces), f.align)
     print(f"{a.target}: {size / 1e9:.2f} GB, {a.shape}, {s['layers']} layers")
 
 

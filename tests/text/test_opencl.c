@@ -212,7 +212,7 @@ static void check_types(const tensor_type *types, int32_t n_types, bool as_gpu)
 }
 
 #define LISTED(TYPE, name, act, block_k, block_bytes) TYPE_##TYPE,
-static const tensor_type all_types[] = {KERNEL_TYPES(LISTED)};
+static const tensor_type all_types[] = {KERNEL_DEVICE_TYPES(LISTED)};
 #undef LISTED
 enum { N_TYPES = sizeof all_types / sizeof all_types[0] };
 

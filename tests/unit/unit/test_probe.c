@@ -122,7 +122,7 @@ TEST(test_vectors)
     assert_int_equal(check_vectors(TYPE_##TYPE, pretend, &flushing, "It", &err),                   \
                      DREY_ERR_UNSUPPORTED);                                                        \
     assert_non_null(strstr(err.message, "of " #TYPE " with other bits"));
-    KERNEL_TYPES(CHECK)
+    KERNEL_DEVICE_TYPES(CHECK)
 #undef CHECK
     assert_true(right.n_calls > 15);
 }
