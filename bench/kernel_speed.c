@@ -308,6 +308,7 @@ DEFINE_ROW(rope, "12 heads of 128", ROW_HEADS *ROW_HEAD_DIM * 8, b->y, b->x, ROW
 DEFINE_ROW(swiglu, "8960", ROW_FF * 12, b->y, b->x, b->z, ROW_FF)
 DEFINE_ROW(geglu, "8960", ROW_FF * 12, b->y, b->x, b->z, ROW_FF)
 DEFINE_ROW(gelu, "8960", ROW_FF * 8, b->y, b->x, ROW_FF)
+DEFINE_ROW(gate, "8960", ROW_FF * 12, b->y, b->x, b->z, ROW_FF)
 DEFINE_ROW(softcap, "151936", N_NUMBERS * 8, b->y, N_NUMBERS, 30.0f)
 DEFINE_ROW(add, "1536", ROW_D * 12, b->y, b->x, ROW_D)
 DEFINE_ROW(to_f16, "1536", ROW_D * 6, b->half, b->x, ROW_D)

@@ -191,6 +191,8 @@ typedef struct kernel_table {
      * GELU_F32_T, 1); p = C6, then p = fma(p, t, c) with c = C5 .. C0 (GELU_F32_C0 and on); q = p *
      * t * exp(x * (x * -0.5)), y = max(x, 0) - a * q. y may be x. */
     void (*gelu)(float *y, const float *x, int64_t n);
+    /* y = x / (1 + exp(-gate)): x times the sigmoid of gate. y may be x. */
+    void (*gate)(float *y, const float *x, const float *gate, int64_t n);
     /* y = cap * tanh(y / cap), computed as cap - (2 cap) / (1 + exp(y * (2 / cap))). */
     void (*softcap)(float *y, int64_t n, float cap);
     void (*add)(float *y, const float *x, int64_t n); /* y += x */
@@ -249,6 +251,7 @@ typedef struct kernel_table {
     X(swiglu)                                                                                      \
     X(geglu)                                                                                       \
     X(gelu)                                                                                        \
+    X(gate)                                                                                        \
     X(softcap)                                                                                     \
     X(add)                                                                                         \
     X(to_f16)                                                                                      \

@@ -99,6 +99,11 @@ static void gelu_v16(float *y, const float *x, int64_t n)
             store_some(y + i, v16_sub(v16_max(v, v16_zero()), v16_mul(a, q)), m));
 }
 
+static void gate_v16(float *y, const float *x, const float *gate, int64_t n)
+{
+    EACH_16(n, store_some(y + i, gated(load_some(x + i, m), load_some(gate + i, m)), m));
+}
+
 static void softcap_v16(float *y, int64_t n, float cap)
 {
     const v16 factor = v16_set1(2.0f / cap), one = v16_set1(1.0f);

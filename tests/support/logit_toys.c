@@ -18,7 +18,7 @@ static int n_toys;
 
 /* ---- Words of a line ---- */
 
-typedef enum field_kind { NUMBER, FLAG, REAL, SEED, TYPE, TEXT } field_kind;
+typedef enum field_kind { NUMBER, FLAG, REAL, SEED, TYPE, FORM, TEXT } field_kind;
 
 #define FIELD(kind, name)                                                                          \
     {                                                                                              \
@@ -31,6 +31,7 @@ static const struct {
 } fields[] = {
     FIELD(SEED, seed),
     FIELD(TYPE, type),
+    FIELD(FORM, form),
     FIELD(TEXT, pre),
     FIELD(TEXT, rope_scaling),
     FIELD(NUMBER, n_layers),
@@ -42,19 +43,23 @@ static const struct {
     FIELD(NUMBER, n_rot),
     FIELD(NUMBER, n_context),
     FIELD(NUMBER, n_decoder_layers),
+    FIELD(NUMBER, n_nextn),
     FIELD(NUMBER, rope_original_context),
     FIELD(REAL, rope_factor),
     FIELD(FLAG, longrope),
     FIELD(FLAG, gated),
     FIELD(FLAG, tied),
     FIELD(FLAG, biases),
+    FIELD(FLAG, uneven),
     FIELD(FLAG, rope_freqs),
     FIELD(NUMBER, experts.n),
     FIELD(NUMBER, experts.n_used),
     FIELD(NUMBER, experts.n_ff),
     FIELD(NUMBER, experts.n_shared),
     FIELD(NUMBER, experts.n_dense),
+    FIELD(NUMBER, experts.step),
     FIELD(FLAG, experts.choice_bias),
+    FIELD(FLAG, experts.old_bias),
     FIELD(FLAG, experts.fused),
 };
 
@@ -67,6 +72,25 @@ static uint32_t type_named(const char *name)
             return i;
     fail_msg("toys.txt: no type %s", name);
     return 0;
+}
+
+/* Returns the bits of "layer_norms+no_gate". */
+static uint32_t form_of(const char *names)
+{
+    static const char *const bits[] = {
+        "layer_norms", "norm_biases", "norms_after", "post_norms",   "head_norms",
+        "wide_norms",  "own_norms",   "qkv_biases",  "o_bias",       "ffn_biases",
+        "head_bias",   "fused_qkv",   "no_gate",     "gate_in_up",   "parallel",
+        "gated",       "gated_heads", "sinks",       "window_sinks", "post_is_ffn_norm"};
+    uint32_t form = 0;
+    for (size_t n; *names; names += n + (names[n] == '+')) {
+        size_t i = 0;
+        n = strcspn(names, "+");
+        while (strlen(bits[i]) != n || strncmp(bits[i], names, n) != 0)
+            assert_true(++i < sizeof bits / sizeof *bits);
+        form |= 1u << i;
+    }
+    return form;
 }
 
 static void set_field(toy_options *o, const char *name, const char *value)
@@ -93,23 +117,33 @@ static void set_field(toy_options *o, const char *name, const char *value)
     case TYPE:
         *(uint32_t *)to = type_named(value);
         break;
+    case FORM:
+        *(uint32_t *)to = form_of(value);
+        break;
     case TEXT:
         *(const char **)to = value;
         break;
     }
 }
 
-static toy_key key_of(const char *kind, const char *suffix, const char *value)
+static toy_key key_of(const char *kind, const char *suffix, char *value)
 {
     static const struct {
         const char *name;
         gguf_kind kind;
-    } kinds[] = {{"u32", GGUF_U32}, {"f32", GGUF_F32}, {"bool", GGUF_BOOL}, {"text", GGUF_STRING}};
+    } kinds[] = {{"u32", GGUF_U32},
+                 {"f32", GGUF_F32},
+                 {"bool", GGUF_BOOL},
+                 {"text", GGUF_STRING},
+                 {"array", GGUF_ARRAY}};
     size_t i = 0;
     while (strcmp(kinds[i].name, kind) != 0)
         assert_true(++i < sizeof kinds / sizeof *kinds);
-    return (toy_key){suffix, kinds[i].kind, strtod(value, NULL),
-                     kinds[i].kind == GGUF_STRING ? value : NULL};
+    for (char *at = value; kinds[i].kind == GGUF_ARRAY && (at = strchr(at, ','));)
+        *at = ' ';
+    bool number = kinds[i].kind != GGUF_STRING && kinds[i].kind != GGUF_ARRAY;
+    return (toy_key){suffix, kinds[i].kind, number ? strtod(value, NULL) : 0,
+                     number ? NULL : value};
 }
 
 static void take_line(void *user, char *line)
@@ -147,10 +181,20 @@ const char *logit_toy(int i, toy_options *o)
 
 const char *arch_toy(int i, toy_options *o)
 {
-    return logit_toy(N_LOGIT_TOYS - N_EXPERT_TOYS - N_ARCH_TOYS + i, o);
+    return logit_toy(N_PLAIN_TOYS + i, o);
 }
 
 const char *expert_toy(int i, toy_options *o)
 {
-    return logit_toy(N_LOGIT_TOYS - N_EXPERT_TOYS + i, o);
+    return arch_toy(N_ARCH_TOYS + i, o);
+}
+
+const char *family_toy(int i, toy_options *o)
+{
+    return expert_toy(N_EXPERT_TOYS + i, o);
+}
+
+const char *number_toy(int i, toy_options *o)
+{
+    return family_toy(N_FAMILY_TOYS + i, o);
 }

@@ -74,6 +74,12 @@ static void gelu_ref(float *y, const float *x, int64_t n)
     }
 }
 
+static void gate_ref(float *y, const float *x, const float *gate, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] / (1.0f + exp_f32(-gate[i]));
+}
+
 static void softcap_ref(float *y, int64_t n, float cap)
 {
     float factor = 2.0f / cap;
