@@ -139,6 +139,7 @@ typedef struct plane_blocks plane_blocks;
 typedef enum kv_format { KV_F16, KV_Q8_0, KV_F32 } kv_format;
 
 typedef struct attend_kernel attend_kernel; /* attend.h */
+typedef struct delta_kernel delta_kernel;   /* delta.h */
 
 typedef struct kernel_table {
     const char *tier;
@@ -223,6 +224,9 @@ typedef struct kernel_table {
      * front of a row's own: its blocks, the last one maybe short, fold first, then the row's own
      * blocks as above, none if it has no positions besides those. */
     const attend_kernel *attend;
+
+    /* Operations of layers with a running state. */
+    const delta_kernel *delta;
 
     /* Largest of x[n]; the lowest index among equals. NaN counts as smallest. */
     int64_t (*arg_max)(const float *x, int64_t n);
