@@ -30,7 +30,8 @@ REAL_PROMPT = 60
 HALVES = ("qwen2", "qwen3", "phi3", "gemma2", "gemma3", "qwen2moe", "qwen3moe", "olmoe",
           "gpt-oss", "qwen2vl", "qwen3vl", "qwen3vlmoe", "seed_oss", "glm4moe", "hy_v3", "minimax-m2",
           "dots1", "exaone-moe", "bailingmoe2", "hunyuan-dense", "hunyuan-moe")
-# Their routers are sigmoids; those of the second list divide weights by their sum where no key says.
+# Routers that are sigmoids; those of the second list do not divide weights by their sum unless a
+# key says so.
 SIGMOID = ("glm4moe", "hy_v3", "minimax-m2", "dots1", "exaone-moe", "bailingmoe2")
 NOT_NORMED = ("qwen2moe", "olmoe", "gpt-oss", "glm4moe", "hy_v3", "dots1", "exaone-moe",
               "bailingmoe2")

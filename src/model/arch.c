@@ -63,7 +63,7 @@ static const arch archs[] = {
      .keys = KEYS_EXPERTS | KEYS_YARN_LOG | KEYS_TEMPERATURE,
      .experts.weights_normed = true},
     {.name = "internlm2"},
-    {.name = "smollm3", .still_period = 4},
+    {.name = "smollm3", .no_rope_period = 4},
     {.name = "seed_oss", .rope = ROPE_HALVES, .post_is_ffn_norm = true},
     {.name = "ernie4_5", .keys = KEYS_IMAGES},
     {.name = "ernie4_5-moe", .keys = KEYS_EXPERTS, .experts.weights_normed = true},
@@ -165,12 +165,9 @@ const arch *arch_find(const char *name, size_t n_bytes)
     return arch_of_test && has_name(arch_of_test, name, n_bytes) ? arch_of_test : NULL;
 }
 
-const char *arch_names(char *out, size_t capacity)
+const char *arch_name(size_t i)
 {
-    size_t at = 0;
-    for (size_t i = 0; i < sizeof archs / sizeof *archs && at < capacity; i++)
-        at += (size_t)snprintf(out + at, capacity - at, "%s%s", i ? ", " : "", archs[i].name);
-    return out;
+    return i < sizeof archs / sizeof *archs ? archs[i].name : NULL;
 }
 
 const char *arch_key(const arch *a, const char *suffix, char out[96])

@@ -737,7 +737,7 @@ static void put_vector(gguf_writer *w, const tensor_plan *t, uint64_t seed)
     }
 }
 
-/* Of F32. */
+/* Adds to numbers of F32. */
 static void add_centre(uint8_t *numbers, int64_t n, float centre)
 {
     for (int64_t i = 0; i < n; i++) {

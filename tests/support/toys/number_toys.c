@@ -1,5 +1,5 @@
-/* Toys of families that differ from others in numbers and names: see logit_toys.h. Those whose layers
- * have other forms are in family_toys.c. */
+/* Toys of families that differ from others in numbers and names: see logit_toys.h. Those whose
+ * layers have other forms are in family_toys.c. */
 #include "support/logit_toys.h"
 
 static const toy_key images[] = {{"rope.dimension_sections", GGUF_ARRAY, 0, "u32 6 5 5 0"},
@@ -28,7 +28,7 @@ static const toy_key softplus[] = {
 /* Seeds are such as in expert_toys.c. */
 static const struct {
     const char *name;
-    toy_options o; /* what differs from the usual */
+    toy_options o; /* with what differs from the usual */
 } toys[] = {
     {"toy-qwen2vl",
      {.architecture = "qwen2vl", .form = TOY_QKV_BIASES, .seed = 500, .keys = images}},
