@@ -34,7 +34,7 @@ drey_status binder_find(const binder *b, const char *name, const int64_t dims[3]
 
 /* ---- Of the present layer ---- */
 
-/* A matrix [rows][k]. */
+/* A matrix [rows][k], with its scale if the file has one. */
 drey_status bind_matrix(binder *b, const char *role, int64_t rows, int64_t k, weight **out);
 /* Rows [first, first + rows) of a tensor [of_rows][k], as a matrix by another role's name. */
 drey_status bind_rows(binder *b, const char *of, int64_t of_rows, int64_t first, int64_t rows,

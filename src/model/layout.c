@@ -79,10 +79,11 @@ static bool is_elsewhere(const model_shape *s, const char *name)
 }
 
 /* Frequencies of the rotation, which follow from its base, as older files have them for each layer;
- * and blocks for multi-token prediction. */
+ * scales for those who quantise what a matrix reads; and blocks for multi-token prediction. */
 static bool is_needless(const binder *b, const char *name)
 {
-    static const char *const endings[] = {".inv_freq", ".attn_rot_embd", ".attn_rot_embd.weight"};
+    static const char *const endings[] = {".inv_freq", ".attn_rot_embd", ".attn_rot_embd.weight",
+                                          ".input_scale"};
     const model_shape *s = &b->layout->shape;
     const int32_t n_mtp = arch_mtp_blocks(s->arch, b->g);
     const size_t n = strlen(name);

@@ -51,6 +51,7 @@ static const struct {
     FIELD(FLAG, tied),
     FIELD(FLAG, biases),
     FIELD(FLAG, uneven),
+    FIELD(FLAG, scales),
     FIELD(FLAG, rope_freqs),
     FIELD(NUMBER, experts.n),
     FIELD(NUMBER, experts.n_used),

@@ -386,6 +386,21 @@ static void plan_qkv(model_plan *m, int32_t layer, int64_t head_dim, uint32_t fo
                    form & TOY_GATED ? n_heads * v_dim_of(o) : n_heads, 1.5f);
 }
 
+/* Numbers that products are multiplied with. */
+static void plan_scales(model_plan *m, int32_t layer)
+{
+    static const char *const experts[] = {"ffn_gate_exps.scale", "ffn_up_exps.scale",
+                                          "ffn_down_exps.scale"};
+    const toy_options *o = m->options;
+    char name[64];
+    add_vector(m, layer_name(name, layer, "attn_q.scale"), 1, 1.3f, 0.1f);
+    add_vector(m, layer_name(name, layer, "attn_q.input_scale"), 1, 0.1f, 0.1f);
+    if (!has_experts(o, layer))
+        add_vector(m, layer_name(name, layer, "ffn_down.scale"), 1, 0.7f, 0.1f);
+    for (int i = 0; i < 3 && has_experts(o, layer); i++)
+        add_vector(m, layer_name(name, layer, experts[i]), o->experts.n, 1.0f, 0.2f);
+}
+
 static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
 {
     const toy_options *o = m->options;
@@ -409,6 +424,8 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
     if (!(form & (TOY_NORMS_AFTER | TOY_PARALLEL)))
         add_norm(m, layer, form & TOY_POST_IS_FFN_NORM ? "post_attention_norm" : "ffn_norm", form);
     plan_ffn(m, layer, form);
+    if (o->scales)
+        plan_scales(m, layer);
     if (form & TOY_POST_NORMS)
         add_vector(m, layer_name(name, layer, "post_ffw_norm.weight"), d, weight, 0.2f);
     if (!(form & TOY_FFN_BIASES) || experts)

@@ -78,6 +78,7 @@ typedef struct toy_options {
     bool gated;               /* "t5" with gates */
     bool tied;                /* no output matrix: the embedding serves */
     bool biases;              /* with every bias that a layer may have */
+    bool scales;              /* with scales of Q, of the feed-forward part's output, of experts */
     bool uneven;              /* odd layers have twice the heads, and half of n_ff */
     int32_t n_nextn;          /* blocks after the layers, which have no part in a text */
     bool rope_freqs;          /* with a rope_freqs tensor */

@@ -132,6 +132,17 @@ static drey_status bind_biases(binder *b, expert_tensors *t)
     return DREY_OK;
 }
 
+/* Scales of each expert's products, where the file has them. */
+static drey_status bind_scales(binder *b, expert_tensors *t)
+{
+    const int64_t n = b->layout->shape.experts.router.n_experts;
+    const bool fused = binder_has(b, "ffn_gate_up_exps.scale");
+    const char *both = "ffn_gate_up_exps.scale";
+    TRY(bind_vector_if(b, fused ? both : "ffn_gate_exps.scale", n, &t->gate_scale));
+    TRY(bind_vector_if(b, fused ? both : "ffn_up_exps.scale", n, &t->up_scale));
+    return bind_vector_if(b, "ffn_down_exps.scale", n, &t->down_scale);
+}
+
 static drey_status bind(binder *b, layer_layout *y)
 {
     const model_shape *s = &b->layout->shape;
@@ -148,6 +159,7 @@ static drey_status bind(binder *b, layer_layout *y)
         TRY(bind_vector_if(b, "exp_probs_b", n, &t->choice_bias));
     TRY(bind_vector_if(b, "ffn_gate_inp_shexp.weight", d, &t->shared_gate));
     TRY(bind_biases(b, t));
+    TRY(bind_scales(b, t));
     return block_bind_ffn(b, y);
 }
 
@@ -416,6 +428,13 @@ static void add_bias(const model_pass *p, float *x, const float *bias, int32_t e
         p->r->kernels->add(x, bias + expert * n, n);
 }
 
+/* Multiplies with an expert's scale, where there is one. */
+static void scale_by(float *x, const float *scale, int32_t expert, int64_t n)
+{
+    if (scale)
+        pass_scale(x, scale[expert], n);
+}
+
 /* Biases and activation, quantised for Down. */
 static void activate(const model_pass *p, int32_t i)
 {
@@ -425,6 +444,8 @@ static void activate(const model_pass *p, int32_t i)
     for (int32_t row = first; row < first + run.n; row++) {
         float *gate = block_row(p, p->walk.step, FFN_GATE, row);
         float *up = block_row(p, p->walk.step, FFN_UP, row);
+        scale_by(gate, e->gate_scale, run.expert, p->source_k);
+        scale_by(up, e->up_scale, run.expert, p->source_k);
         add_bias(p, gate, e->gate_bias, run.expert, p->source_k);
         add_bias(p, up, e->up_bias, run.expert, p->source_k);
         pass_activate(p->r, &e->act, gate, up, p->source_k);
@@ -546,6 +567,7 @@ static void step_sum(model_pass *p, const program_step *at, int32_t from, int32_
         memset(y, 0, (size_t)n * sizeof *y);
         for (int64_t j = (int64_t)i * n_used; j < (int64_t)(i + 1) * n_used; j++) {
             float *of = block_row(p, at, EXPERTS_ROWS, place[j]);
+            scale_by(of, e->down_scale, chosen[j], n);
             add_bias(p, of, e->down_bias, chosen[j], n);
             add_weighted(y, of, counts[j], n);
         }

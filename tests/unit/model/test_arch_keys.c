@@ -1,5 +1,6 @@
 /* Keys and tensors. A file that asks for what drey does not compute is refused by name; what says
  * "not used" is not. */
+#include "support/logit_toys.h"
 #include "support/scene.h"
 #include "engine/engine.h"
 
@@ -140,6 +141,41 @@ TEST(takes_arrays_of_one_number)
          ((toy_key){"attention.sliding_window_pattern", GGUF_ARRAY, 1, NULL})); /* one layer */
     REFUSED(DREY_ERR_UNSUPPORTED, "expert_weights_norm is 1", open_with, "qwen3moe",
             ((toy_key){"expert_weights_norm", GGUF_U32, 1, NULL}));
+}
+
+/* An array of unlike numbers has one for each layer. */
+TEST(layers_have_their_own_numbers)
+{
+    toy_options toy = toy_default();
+    toy.architecture = "qwen3";
+    toy.uneven = true;
+    drey_model *m = toy_open("model.gguf", &toy);
+    const model_shape *s = &m->shape;
+    assert_int_equal(s->n_attentions, 2);
+    for (int32_t i = 0; i < s->n_layers; i++) {
+        assert_int_equal(layer_attention(s, i)->n_heads, i % 2 ? 8 : 4);
+        assert_int_equal(s->layer[i].n_ff, i % 2 ? 64 : 128);
+    }
+    drey_model_close(&m);
+    REFUSED(DREY_ERR_FORMAT,
+            "key llama.attention.head_count_kv has 2 numbers, where the model has 1", open_with,
+            "llama", ((toy_key){"attention.head_count_kv", GGUF_ARRAY, 0, "u32 2 1"}));
+    REFUSED(DREY_ERR_FORMAT, "key exaone-moe.attention.sliding_window_pattern has 2 items",
+            open_with, "exaone-moe",
+            ((toy_key){"attention.sliding_window_pattern", GGUF_ARRAY, 0, "bool 1 0"}));
+}
+
+/* Blocks for multi-token prediction are none of the layers, also where only a part of one is there.
+ */
+TEST(blocks_that_have_no_part_in_a_text)
+{
+    toy_options toy = toy_default();
+    number_toy(9, &toy);
+    assert_int_equal(toy.n_nextn, 1);
+    drey_model *m = toy_open("model.gguf", &toy);
+    assert_int_equal(m->shape.n_layers, toy.n_layers);
+    assert_true(!m->shape.layer[0].experts && m->shape.layer[1].experts);
+    drey_model_close(&m);
 }
 
 /* Frequencies of the rotation, and blocks that guess tokens after the next one. */

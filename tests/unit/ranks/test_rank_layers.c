@@ -93,7 +93,7 @@ static void little_memory(const drey_engine_options *o, const int32_t *layers)
     }
 }
 
-/* Experts of 3 MB. */
+/* Experts of 3 MB, so many that those of one layer need more than reads of some of them do. */
 TEST(mixtures_larger_than_memory)
 {
     static const int32_t layers[MOST_RANKS] = {1, 2, 1};
@@ -104,6 +104,7 @@ TEST(mixtures_larger_than_memory)
     expert_toy(0, &toy);
     toy.n_layers = 4;
     toy.type = TYPE_F16;
+    toy.experts.n = 12;
     toy.experts.n_ff = 2048;
     drey_model *m = toy_open("target.gguf", &toy), *draft = team_draft();
     for (size_t i = 0; i < sizeof drafters / sizeof *drafters; i++) {
