@@ -9,6 +9,8 @@
 #include "common/error.h"
 #include "draft/drafter_kind.h"
 #include "text/tokenizer.h"
+#include "state/cache_room.h"
+#include "state/kv.h"
 
 void drey_engine_options_init(drey_engine_options *options)
 {
@@ -127,10 +129,13 @@ static drey_status check_model(const drey_engine_options *o, const drey_model *m
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "%s has positions for %d tokens only, not for a context of %d: ask for a shorter one",
              SHOWN_PATH(gguf_shard_path(m->file, 0)), s->n_context_train, o->n_context);
-    if (o->kv == DREY_KV_Q8_0 && (s->head_dim % 32 || s->v_dim % 32))
-        FAIL(err, DREY_ERR_UNSUPPORTED,
-             "a q8_0 cache needs heads of a multiple of 32 numbers; the %s's have %d; use f16", who,
-             s->head_dim % 32 ? s->head_dim : s->v_dim);
+    for (int32_t i = 0; i < s->n_attentions; i++) {
+        const attention_shape *a = &s->attention[i];
+        if (o->kv == DREY_KV_Q8_0 && (a->head_dim % 32 || a->v_dim % 32))
+            FAIL(err, DREY_ERR_UNSUPPORTED,
+                 "a q8_0 cache needs heads of a multiple of 32 numbers; the %s's have %d; use f16",
+                 who, a->head_dim % 32 ? a->head_dim : a->v_dim);
+    }
     return DREY_OK;
 }
 
@@ -189,6 +194,16 @@ static drey_status check_ranks(const choice *c, drey_error *err)
     return o->ranks ? REFUSE_FIRST(table, err) : DREY_OK;
 }
 
+/* Returns how many sizes keys and values have. */
+static int32_t n_kv_stores(const drey_model *m)
+{
+    const cache_spec spec = model_cache_spec(&m->shape, KV_F16);
+    int32_t n = 0;
+    for (int32_t i = 0; i < spec.n_stores; i++)
+        n += spec.store[i].class == &kv_class;
+    return n;
+}
+
 /* Refuses what needs all keys and values of the target in memory. */
 static drey_status check_kv_file(const choice *c, drey_error *err)
 {
@@ -203,8 +218,9 @@ static drey_status check_kv_file(const choice *c, drey_error *err)
          "them"},
         {o->ranks, "keys and values in a file and several ranks do not go together yet", NULL,
          "; leave one of them out"},
-        {o->target->shape.encoder.n_layers > 0 || shape_has_states(&o->target->shape),
-         "a model with an encoder, or with a running state, needs its keys and values in memory",
+        {o->target->shape.encoder.n_layers > 0 || n_kv_stores(o->target) > 1,
+         "a model with an encoder, or with several sizes of heads, needs its keys and values in "
+         "memory",
          NULL, "; name no folder for them"},
     };
     return o->kv_folder ? REFUSE_FIRST(table, err) : DREY_OK;

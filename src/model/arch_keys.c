@@ -46,6 +46,7 @@ static const known_key known[] = {
     {"target_hidden_size", KEY_CHECKED, KEYS_TAPS},
     {"norm_before_residual", KEY_BOOL, KEYS_TAPS},
     {"attention.relative_buckets_count", KEY_INT, KEYS_BUCKETS},
+    {"shortconv.l_cache", KEY_INT, KEYS_SHORT_CONV},
     {"decoder_block_count", KEY_INT, KEYS_ENCODER},
     {"decoder_start_token_id", KEY_INT, KEYS_ENCODER},
     {"forced_bos_token_id", KEY_INT, KEYS_ENCODER},
@@ -63,9 +64,9 @@ static const known_key known[] = {
     {"nextn_predict_layers", KEY_INT, 0},
     {"context_length", KEY_INT, 0},
     {"embedding_length", KEY_INT, 0},
-    {"feed_forward_length", KEY_INT, 0},
-    {"attention.head_count", KEY_INT, 0},
-    {"attention.head_count_kv", KEY_INT, 0},
+    {"feed_forward_length", KEY_CHECKED, 0},
+    {"attention.head_count", KEY_CHECKED, 0},
+    {"attention.head_count_kv", KEY_CHECKED, 0},
     {"attention.key_length", KEY_INT, 0},
     {"attention.value_length", KEY_INT, 0},
     {"attention.layer_norm_rms_epsilon", KEY_NUMBER, 0}, /* the one of its norms */
@@ -127,7 +128,8 @@ static bool is_neutral(const gguf_key *key, gguf_string suffix, const known_key 
         return key->kind == GGUF_BOOL && !is_zero(key);
     if (gguf_is_text(suffix, "attention.sliding_window") && number >= s->n_context_train)
         return true;
-    if (gguf_is_text(suffix, "attention.scale") && fabs(number * sqrt(s->head_dim) - 1.0) < 1e-5)
+    if (gguf_is_text(suffix, "attention.scale") &&
+        fabs(number * sqrt(s->attention[0].head_dim) - 1.0) < 1e-5)
         return true;
     if (gguf_is_text(suffix, "hidden_activation") && gguf_is_text(gguf_text_of(key), "silu"))
         return true;

@@ -144,19 +144,21 @@ static drey_status bind_ends(binder *b)
         TRY(bind_whole_vectors(b, name, s->n_embd, s->n_context_train, &l->positions));
     if (s->arch->norms_sums)
         return bind_norm(b, "token_embd_norm", &l->embd_norm, &l->embd_norm_bias);
-    return bind_norm(b, "output_norm", &l->final_norm, &l->final_norm_bias);
+    return bind_norm(b, s->arch->embd_norm_is_last ? "token_embd_norm" : "output_norm",
+                     &l->final_norm, &l->final_norm_bias);
 }
 
 static drey_status bind_rope_factors(const binder *b)
 {
     const model_shape *s = &b->layout->shape;
     const gguf_tensor *t;
-    if (s->n_rot > 0 && gguf_find_tensor(b->g, "rope_freqs.weight"))
-        TRY(find(b, "rope_freqs.weight", s->n_rot / 2, &t));
+    const int32_t n_pairs = s->rope[ROPE_OF_ALL].n_rot / 2;
+    if (n_pairs > 0 && gguf_find_tensor(b->g, "rope_freqs.weight"))
+        TRY(find(b, "rope_freqs.weight", n_pairs, &t));
     if (!s->context.longrope)
         return DREY_OK;
-    TRY(find(b, "rope_factors_short.weight", s->n_rot / 2, &t));
-    return find(b, "rope_factors_long.weight", s->n_rot / 2, &t);
+    TRY(find(b, "rope_factors_short.weight", n_pairs, &t));
+    return find(b, "rope_factors_long.weight", n_pairs, &t);
 }
 
 static drey_status bind_model(binder *b)
@@ -185,11 +187,12 @@ static drey_status bind_model(binder *b)
 static drey_status bind_reader(binder *b, reader_layout *reader, int32_t layer)
 {
     const model_shape *s = &b->layout->shape;
+    const attention_shape *a = layer_attention(s, 0);
     weight **const of[] = {&reader->k, &reader->v};
     float **const bias[] = {&reader->k_bias, &reader->v_bias};
     char name[64];
     for (int32_t i = 0; i < 2; i++) {
-        const int64_t n = i ? shape_values(s) : shape_keys(s);
+        const int64_t n = i ? attention_values(a) : attention_keys(a);
         snprintf(name, sizeof name, "dec.blk.%d.cross_attn_%c.weight", layer, i ? 'v' : 'k');
         TRY(bind_whole(b, name, s->n_embd, n, of[i]));
         snprintf(name, sizeof name, "dec.blk.%d.cross_attn_%c.bias", layer, i ? 'v' : 'k');
@@ -236,6 +239,19 @@ static layout_counts count(const model_shape *s, const gguf *g)
     return (layout_counts){(size_t)l.n_matrices, (size_t)l.n_vectors, b.n_bytes};
 }
 
+static size_t frequency_bytes(const rope_shape *rope)
+{
+    return (size_t)rope->n_rot / 2 * sizeof(double);
+}
+
+static size_t angles_bytes(const model_shape *s)
+{
+    size_t total = 0;
+    for (int32_t i = 0; i < s->n_ropes; i++)
+        total += arena_size(frequency_bytes(&s->rope[i]));
+    return total;
+}
+
 size_t model_layout_bytes(const model_shape *s, const gguf *g)
 {
     const layout_counts n = count(s, g);
@@ -244,20 +260,8 @@ size_t model_layout_bytes(const model_shape *s, const gguf *g)
            arena_size(n.n_matrices * sizeof(weight)) +
            arena_size(n_readers * sizeof(reader_layout)) +
            arena_size(n_expert_layers(s) * sizeof(expert_layer)) +
-           arena_size(n.n_vectors * sizeof(layout_vector)) + n.n_bytes +
-           (size_t)s->n_ropes * arena_size((size_t)s->n_rot / 2 * sizeof(double)) +
+           arena_size(n.n_vectors * sizeof(layout_vector)) + n.n_bytes + angles_bytes(s) +
            program_bytes(s->n_layers, s->encoder.n_readers);
-}
-
-static void number_states(model_layout *l)
-{
-    for (int32_t i = 0; i < l->shape.n_layers; i++) {
-        l->layer[i].kv = l->layer[i].state = 0;
-        for (int32_t j = 0; j < i; j++) {
-            l->layer[i].kv += layer_attends(&l->shape, j);
-            l->layer[i].state += layer_store(&l->shape, i) == layer_store(&l->shape, j);
-        }
-    }
 }
 
 static drey_status layout_init(model_layout *l, const model_shape *shape, const gguf *g,
@@ -277,10 +281,10 @@ static drey_status layout_init(model_layout *l, const model_shape *shape, const 
         l->experts = arena_take(a, n_expert_layers(s) * sizeof *l->experts);
     l->vector = arena_take(a, n.n_vectors * sizeof *l->vector);
     for (int32_t i = 0; i < s->n_ropes; i++)
-        l->angles.frequency[i] = arena_take(a, (size_t)s->n_rot / 2 * sizeof(double));
+        l->angles.frequency[i] = arena_take(a, frequency_bytes(&s->rope[i]));
     program_init(&l->program, s->n_layers, s->encoder.n_readers, a);
     TRY(error_in_file(err, gguf_shard_path(g, 0), bind_all(&b)));
-    number_states(l);
+    place_layers(l);
     program_write(&l->program, l);
     return DREY_OK;
 }
@@ -350,10 +354,8 @@ static weight *move_looked_up(model_layout *l, int32_t first, int32_t end, bool 
 /* A mixture's first layers may have none. */
 static void keep_experts(model_layout *l, int32_t first, int32_t n)
 {
-    expert_shape *e = &l->shape.experts;
     bool any = l->experts && experts_layers(l->experts + first, n) > 0;
     l->experts = any ? l->experts + first : NULL;
-    e->n_dense = max_i32(e->n_dense - first, 0);
 }
 
 void model_layout_keep(model_layout *l, int32_t first, int32_t n, bool inner)
@@ -380,9 +382,8 @@ void model_layout_keep(model_layout *l, int32_t first, int32_t n, bool inner)
     l->n_matrices = (int32_t)(after - l->matrix);
     keep_experts(l, first, n);
     l->layer += first;
-    l->shape.n_layers = n;
-    l->shape.first_layer += first;
-    number_states(l);
+    shape_keep(&l->shape, first, n);
+    place_layers(l);
     program_write(&l->program, l);
 }
 
@@ -423,12 +424,13 @@ static int32_t bucket_of(int32_t d, int32_t n)
 static void fill_bias(const model_shape *s, const attention_tensors *y)
 {
     const attend_bias *bias = &y->positions.bias;
+    const int32_t n_heads = s->attention[0].n_heads;
     int32_t n = shape_encodes(s) ? s->encoder.n_buckets / 2 : s->encoder.n_buckets;
-    for (int32_t head = 0; head < s->n_heads; head++)
+    for (int32_t head = 0; head < n_heads; head++)
         for (int32_t d = -bias->n_after; d <= bias->n_before; d++) {
             int32_t bucket = d < 0 ? n + bucket_of(-d, n) : bucket_of(d, n);
             y->positions.by_distance[head * bias->ld + bias->n_after + d] =
-                y->positions.buckets[bucket * s->n_heads + head];
+                y->positions.buckets[bucket * n_heads + head];
         }
 }
 
@@ -442,10 +444,11 @@ drey_status model_layout_read(model_layout *l, const gguf *g, weights *w, drey_e
     float factors[512];
     const char *name =
         l->shape.context.longrope ? "rope_factors_short.weight" : "rope_freqs.weight";
-    const gguf_tensor *t = l->shape.n_rot > 0 ? gguf_find_tensor(g, name) : NULL;
+    const int32_t n_pairs = l->shape.rope[ROPE_OF_ALL].n_rot / 2;
+    const gguf_tensor *t = n_pairs > 0 ? gguf_find_tensor(g, name) : NULL;
     if (t)
         TRY(weights_read_vector(w, t, factors, err));
-    for (int32_t i = 0; t && i < l->shape.n_rot / 2; i++)
+    for (int32_t i = 0; t && i < n_pairs; i++)
         if (!(factors[i] >= 1e-6f && factors[i] <= 1e6f))
             FAIL(err, DREY_ERR_FORMAT, "%s: tensor %s holds %g; the file is broken",
                  SHOWN_PATH(gguf_shard_path(g, t->part)), name, (double)factors[i]);

@@ -102,9 +102,9 @@ static void place_row(workspace *ws, text_cache *cache, int32_t i, int32_t self,
 
 static void place_angles(workspace *ws, const model_layout *l, int32_t i)
 {
-    float *out = ws->rope + (int64_t)i * l->shape.n_ropes * l->shape.n_rot;
+    float *out = ws->rope + (int64_t)i * l->shape.n_angles;
     for (int32_t rope = 0; rope < l->shape.n_ropes; rope++)
-        for (int32_t j = 0; j < l->shape.n_rot / 2; j++, out += 2) {
+        for (int32_t j = 0; j < l->shape.rope[rope].n_rot / 2; j++, out += 2) {
             double angle = ws->position[i] * l->angles.frequency[rope][j];
             out[0] = (float)(cos_f64(angle) * l->angles.scale[rope]);
             out[1] = (float)(sin_f64(angle) * l->angles.scale[rope]);
@@ -237,7 +237,7 @@ void pass_drop_rows(model_pass *p, int32_t first, int32_t n)
     int32_t from = first + n, end = p->n_rows;
     int32_t *numbers[] = {ws->group, ws->pending, ws->slot, ws->position, ws->n_path, ws->n_prefix};
     move_rows(ws->x, (size_t)pass_embd_ld(p) * sizeof(float), first, from, end);
-    move_rows(ws->rope, (size_t)s->n_ropes * (size_t)s->n_rot * sizeof(float), first, from, end);
+    move_rows(ws->rope, (size_t)s->n_angles * sizeof(float), first, from, end);
     move_rows(ws->path, (size_t)ws->limits.max_pending * sizeof(int32_t), first, from, end);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         move_rows(numbers[i], sizeof(int32_t), first, from, end);

@@ -62,6 +62,14 @@ static drey_status read_magnitude(const model_shape *s, rope_shape *rope, const 
     return DREY_OK;
 }
 
+static bool has_local(const model_shape *s)
+{
+    for (int32_t i = 0; i < s->n_attentions; i++)
+        if (s->attention[i].local)
+            return true;
+    return false;
+}
+
 /* Local layers have their own base, without scaling: the file's, or the architecture's. */
 static drey_status read_local(model_shape *s, const gguf *g, drey_error *err)
 {
@@ -69,10 +77,13 @@ static drey_status read_local(model_shape *s, const gguf *g, drey_error *err)
     char key[96];
     *rope = s->rope[ROPE_OF_ALL];
     s->n_ropes = 1;
+    s->n_angles = rope->n_rot;
     bool own = gguf_find_key(g, arch_key(s->arch, "rope.freq_base_swa", key));
-    if (s->window == 0 || (!own && s->arch->local_base == 0))
+    if (!has_local(s) || (!own && s->arch->local_base == 0))
         return DREY_OK;
     s->n_ropes = ROPES;
+    rope->first = s->n_angles;
+    s->n_angles += rope->n_rot;
     TRY(read_number(g, s->arch, "rope.freq_base_swa", s->arch->local_base, 1.001, 1e12, &rope->base,
                     err));
     if (s->arch->local_base > 0) {
@@ -107,12 +118,13 @@ drey_status rope_read(model_shape *s, const gguf *g, drey_error *err)
         return DREY_OK;
     }
     read_longrope(s, g);
-    int64_t n_rot = gguf_int(g, arch_key(s->arch, "rope.dimension_count", key), s->head_dim);
-    if (n_rot < 2 || n_rot % 2 || n_rot > s->head_dim)
+    const int32_t head_dim = s->attention[0].head_dim;
+    int64_t n_rot = gguf_int(g, arch_key(s->arch, "rope.dimension_count", key), head_dim);
+    if (n_rot < 2 || n_rot % 2 || n_rot > head_dim)
         FAIL(err, DREY_ERR_FORMAT,
              "%s is %lld, but must be even and at most the head size %d; the file is broken", key,
-             (long long)n_rot, s->head_dim);
-    s->n_rot = (int32_t)n_rot;
+             (long long)n_rot, head_dim);
+    rope->n_rot = (int32_t)n_rot;
     TRY(read_number(g, s->arch, "rope.freq_base", 10000, 1.001, 1e12, &rope->base, err));
     TRY(read_factor(s, rope, g, err));
     TRY(read_magnitude(s, rope, g, err));
@@ -126,10 +138,10 @@ drey_status rope_read(model_shape *s, const gguf *g, drey_error *err)
 }
 
 /* The pair that turns `turns` times within the original context. */
-static double pair_of(const model_shape *s, const rope_shape *rope, double turns)
+static double pair_of(const rope_shape *rope, double turns)
 {
     double two_pi = 6.283185307179586;
-    return s->n_rot * log_f64(rope->original_context / (turns * two_pi)) /
+    return rope->n_rot * log_f64(rope->original_context / (turns * two_pi)) /
            (2 * log_f64(rope->base));
 }
 
@@ -141,12 +153,12 @@ static double clamp(double x, double low, double high)
 double rope_frequencies(const model_shape *s, const rope_shape *rope, const float *factors,
                         double *out)
 {
-    double low = pair_of(s, rope, rope->fast), high = pair_of(s, rope, rope->slow);
-    low = clamp(s->arch->yarn_exact ? low : floor(low), 0, s->n_rot - 1);
-    high = clamp(s->arch->yarn_exact ? high : ceil(high), 0, s->n_rot - 1);
+    double low = pair_of(rope, rope->fast), high = pair_of(rope, rope->slow);
+    low = clamp(s->arch->yarn_exact ? low : floor(low), 0, rope->n_rot - 1);
+    high = clamp(s->arch->yarn_exact ? high : ceil(high), 0, rope->n_rot - 1);
     double width = max_f64(high - low, 0.001);
-    for (int32_t i = 0; i < s->n_rot / 2; i++) {
-        double frequency = pow_f64(rope->base, -2.0 * i / s->n_rot);
+    for (int32_t i = 0; i < rope->n_rot / 2; i++) {
+        double frequency = pow_f64(rope->base, -2.0 * i / rope->n_rot);
         if (factors)
             frequency /= (double)factors[i];
         double kept = rope->blend * (1 - clamp((i - low) / width, 0, 1));

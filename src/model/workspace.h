@@ -69,7 +69,7 @@ typedef struct workspace_buffer {
 typedef struct workspace {
     workspace_limits limits;
     float *x, *y;      /* [B][D]: BUFFER_X, BUFFER_Y */
-    float *rope;       /* [B][n_ropes][n_rot]: cosine and sine of each pair */
+    float *rope;       /* [B][n_angles]: cosine and sine of each pair of each rotation */
     float *logits;     /* [max_logit_rows + max_deferred][n_logits] */
     float *tap_rows;   /* [max_tap_rows][D] */
     pass_row *rows;    /* [B]: for a chain of tokens, and for callers without a better place */

@@ -21,7 +21,8 @@
 
 enum { N_IDS = 2 * PREFIX_POSITIONS + 3, N_CONTEXT = 160, IDS_BYTES = PREFIX_POSITIONS * 4 };
 
-static const model_shape shape = {.n_layers = 1, .n_heads_kv = 1, .head_dim = 4, .v_dim = 4};
+static const model_shape shape = {
+    .n_layers = 1, .attention = {{.n_heads_kv = 1, .head_dim = 4, .v_dim = 4}}, .n_attentions = 1};
 static const saved_origin origin = {.model = 11, .arithmetic = 1, .n_layers = 1, .n_heads_kv = 1};
 static int32_t ids[N_IDS];
 static text_cache cache;

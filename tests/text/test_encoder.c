@@ -356,7 +356,7 @@ TEST_OF_EACH(the_plan_has_lines_for_it)
     o.n_sessions = 2;
     MUST(drey_plan_make, &o, NULL, &large);
     const model_shape *s = &target->shape;
-    uint64_t numbers = (uint64_t)(2 * s->n_layers * s->n_heads_kv * s->head_dim);
+    uint64_t numbers = (uint64_t)(2 * s->n_layers * attention_keys(&s->attention[0]));
     assert_true(small.cross_kv_bytes >= 64 * numbers * sizeof(uint16_t));
     assert_true(large.cross_kv_bytes >= 2 * 256 * numbers * sizeof(uint16_t));
     assert_true(small.encoder_bytes > 0 && large.encoder_bytes > small.encoder_bytes);

@@ -17,7 +17,7 @@ static drey_status bind(binder *b, layer_layout *y)
     const model_shape *s = &b->layout->shape;
     feed_forward_tensors *t = &y->ffn;
     const bool gate = has_gate(b);
-    const int64_t d = s->n_embd, n = s->n_ff;
+    const int64_t d = s->n_embd, n = s->layer[b->layer].n_ff;
     if (s->arch->gate_in_up) {
         TRY(bind_rows(b, "ffn_up.weight", 2 * n, 0, n, d, "ffn_gate.weight", &t->gate));
         TRY(bind_rows(b, "ffn_up.weight", 2 * n, n, n, d, "ffn_up.weight", &t->up));
@@ -67,9 +67,10 @@ static void write(program_writer *w)
 static void needs(buffer_needs *n)
 {
     const model_shape *s = n->shape;
-    need_rows(n, FFN_GATE, n->n_rows, s->n_ff);
-    need_rows(n, FFN_UP, n->n_rows, s->n_ff);
-    need_acts(n, n->n_rows, max_i64(s->n_ff, s->n_embd), 1);
+    const int32_t n_ff = shape_widest_ff(s);
+    need_rows(n, FFN_GATE, n->n_rows, n_ff);
+    need_rows(n, FFN_UP, n->n_rows, n_ff);
+    need_acts(n, n->n_rows, max_i64(n_ff, s->n_embd), 1);
 }
 
 const block_class feed_forward_block = {

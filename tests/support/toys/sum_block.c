@@ -55,8 +55,8 @@ static const recurrent_class sum_class = {.store = RECURRENT_STORE("a running su
 static void sizes(const model_shape *s, int32_t layer, store_shape *out)
 {
     (void)layer;
-    out->n_heads = s->n_heads_kv;
-    out->v_dim = s->v_dim;
+    out->n_heads = s->attention[0].n_heads_kv;
+    out->v_dim = s->attention[0].v_dim;
 }
 
 /* ---- The block ---- */
@@ -65,12 +65,12 @@ enum { SUM_Q = BUFFER_OWN, SUM_K, SUM_V, SUM_OUT };
 
 static void needs(buffer_needs *n)
 {
-    const model_shape *s = n->shape;
-    need_rows(n, SUM_Q, n->n_rows, shape_queries(s));
-    need_rows(n, SUM_K, n->n_rows, shape_keys(s));
-    need_rows(n, SUM_V, n->n_rows, shape_values(s));
-    need_rows(n, SUM_OUT, n->n_rows, shape_attended(s));
-    need_acts(n, n->n_rows, max_i64(shape_attended(s), s->n_embd), 1);
+    const attention_shape *a = &n->shape->attention[0];
+    need_rows(n, SUM_Q, n->n_rows, attention_queries(a));
+    need_rows(n, SUM_K, n->n_rows, attention_keys(a));
+    need_rows(n, SUM_V, n->n_rows, attention_values(a));
+    need_rows(n, SUM_OUT, n->n_rows, attention_out(a));
+    need_acts(n, n->n_rows, max_i64(attention_out(a), n->shape->n_embd), 1);
 }
 
 typedef struct sum_tensors {
@@ -87,12 +87,13 @@ static const sum_tensors *tensors_of(const model_pass *p, const program_step *s)
 static drey_status bind(binder *b, layer_layout *y)
 {
     const model_shape *s = &b->layout->shape;
-    const int64_t n_q = shape_queries(s), n_k = shape_keys(s), n_v = shape_values(s);
+    const attention_shape *a = &s->attention[0];
+    const int64_t n_q = attention_queries(a), n_k = attention_keys(a), n_v = attention_values(a);
     sum_tensors *t = bind_own(b, y, sizeof *t);
     TRY(bind_matrix(b, "attn_q.weight", n_q, s->n_embd, &t->q));
     TRY(bind_matrix(b, "attn_k.weight", n_k, s->n_embd, &t->k));
     TRY(bind_matrix(b, "attn_v.weight", n_v, s->n_embd, &t->v));
-    TRY(bind_matrix(b, "attn_output.weight", s->n_embd, shape_attended(s), &t->o));
+    TRY(bind_matrix(b, "attn_output.weight", s->n_embd, attention_out(a), &t->o));
     return bind_vector(b, "attn_norm.weight", s->n_embd, &t->norm);
 }
 
@@ -106,8 +107,8 @@ static void norm(model_pass *p, const program_step *s, int32_t from, int32_t to,
 static void make_record(const model_pass *p, const program_step *s, int32_t unit,
                         const recurrent_row *row)
 {
-    const model_shape *shape = &p->r->layout->shape;
-    const int64_t n = shape_values(shape), v_dim = shape->v_dim, k_dim = shape->head_dim;
+    const attention_shape *a = &p->r->layout->shape.attention[0];
+    const int64_t n = attention_values(a), v_dim = a->v_dim, k_dim = a->head_dim;
     const float *k = block_row(p, s, SUM_K, row->row) + unit * k_dim,
                 *v = block_row(p, s, SUM_V, row->row) + unit * v_dim;
     float *record = (float *)(void *)row->records[row->n - 1] + unit * v_dim;
@@ -123,8 +124,8 @@ static void compute(void *user, int32_t thread, int32_t unit, const float *state
 {
     (void)thread;
     const model_pass *p = user;
-    const store_shape sum = {.n_heads = p->r->layout->shape.n_heads_kv,
-                             .v_dim = p->r->layout->shape.v_dim};
+    store_shape sum = {.n_layers = 0};
+    sizes(&p->r->layout->shape, 0, &sum);
     for (int32_t i = 0; i < n; i++) {
         float *out = block_row(p, p->walk.step, SUM_V, rows[i].row) + unit * sum.v_dim;
         make_record(p, p->walk.step, unit, &rows[i]);
@@ -144,14 +145,13 @@ static drey_status recur(model_pass *p, const program_step *s, drey_error *err)
 
 static void gate(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
 {
-    const model_shape *shape = &p->r->layout->shape;
-    const int64_t n_q = shape->n_heads / shape->n_heads_kv, v_dim = shape->v_dim;
-    const int64_t k_dim = shape->head_dim;
+    const attention_shape *a = &p->r->layout->shape.attention[0];
+    const int64_t n_q = a->n_heads / a->n_heads_kv, v_dim = a->v_dim, k_dim = a->head_dim;
     (void)thread;
     for (int32_t i = from; i < to; i++) {
         const float *q = block_row(p, s, SUM_Q, i), *sum = block_row(p, s, SUM_V, i);
         float *out = block_row(p, s, SUM_OUT, i);
-        for (int64_t j = 0; j < shape_attended(shape); j++)
+        for (int64_t j = 0; j < attention_out(a); j++)
             out[j] =
                 q[j / v_dim * k_dim + j % v_dim % k_dim] * sum[j / v_dim / n_q * v_dim + j % v_dim];
     }
@@ -172,7 +172,7 @@ static void write(program_writer *w)
     write_product(w, (written_product[]){{t->q, SUM_Q}, {t->k, SUM_K}, {t->v, SUM_V}}, 3);
     write_mix(w, recur);
     write_rows(w, gate);
-    write_reads(w, SUM_OUT, shape_attended(s));
+    write_reads(w, SUM_OUT, attention_out(&s->attention[0]));
     write_product(w, &(written_product){t->o, BUFFER_Y}, 1);
     write_rows(w, add_up);
 }
