@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "common/num.h"
-#include "exit/exit.h"
 #include "exit/exit_file.h"
-#include "os/cpu.h"
 #include "os/float_mode.h"
 #include "os/memory.h"
 #include "os/pool.h"

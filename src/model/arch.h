@@ -19,23 +19,48 @@ typedef enum rope_kind {
 } rope_kind;
 
 typedef enum ffn_kind {
-    FFN_SWIGLU,     /* silu(gate) * up */
-    FFN_SWIGLU_CUT, /* g * sigmoid(1.702 g) * (u + 1), where g is at most 7, u within +-7 */
-    FFN_GEGLU,      /* gelu(gate) * up */
-    FFN_GELU,       /* gelu(up), GELU in its tanh form */
-    FFN_ERF,        /* gelu(up), GELU by erf */
-    FFN_RELU        /* relu(up), or where the file has gates gelu(gate) * up */
+    FFN_SWIGLU,       /* silu(gate) * up */
+    FFN_SWIGLU_CUT,   /* g * sigmoid(1.702 g) * (u + 1), where g is at most 7, u within +-7 */
+    FFN_GEGLU,        /* gelu(gate) * up */
+    FFN_GELU,         /* gelu(up), GELU in its tanh form */
+    FFN_ERF,          /* gelu(up), GELU by erf */
+    FFN_RELU,         /* relu(up), or where the file has gates gelu(gate) * up */
+    FFN_RELU_SQUARED, /* relu(up)^2 */
+    FFN_XIELU         /* xIELU(up), with numbers of each layer (layout.h) */
 } ffn_kind;
+
+/* Forms of a layer that some architectures have. What a tensor shows is no form: biases, for
+ * example, are added where the file has them. */
+enum {
+    FORM_NORMS_AFTER = 1,    /* nothing is normed before products, but what they add (post_norms) */
+    FORM_PARALLEL = 2,       /* layers without ffn_norm: attention's norm is the feed-forward part's
+                                   as well */
+    FORM_NORMS_UNBIASED = 4, /* norms that take the mean off have no bias */
+    FORM_ROTATED_NORMS = 8,  /* heads are normed after their rotation */
+    FORM_UNIT_NORMS = 16,    /* the same without weights, in layers that rotate */
+    FORM_OWN_NORMS = 32,     /* each head has its own norm, if the file has any */
+    FORM_GATED = 64,         /* attention's result is multiplied with the sigmoid of another
+                                   product (attn_gate): a number for each of its own, or a head */
+    FORM_GATED_SOFTPLUS = 128, /* with softplus in its place */
+    FORM_GATED_IN_Q = 256,     /* attn_q has each head's gates after its queries */
+    FORM_HEAD_BIAS = 512,      /* logits have a bias where the file has one */
+    FORM_OPTIONAL_NORMS = 1024 /* norms of heads are there where the file has them */
+};
 
 /* Optional keys that an architecture has; where it has them not, they must be neutral. */
 enum {
-    KEYS_SCALES = 1,   /* embedding_scale, residual_scale, attention.scale; logit_scale divides */
-    KEYS_WINDOW = 2,   /* attention.sliding_window and its pattern, rope.freq_base_swa */
-    KEYS_CAPS = 4,     /* attn_logit_softcapping, final_logit_softcapping */
-    KEYS_TAPS = 8,     /* extract_layers, target_hidden_size, norm_before_residual */
-    KEYS_ENCODER = 16, /* decoder_block_count, decoder_start_token_id, forced_bos_token_id */
-    KEYS_BUCKETS = 32, /* attention.relative_buckets_count */
-    KEYS_EXPERTS = 64, /* expert_..., leading_dense_block_count */
+    KEYS_SCALES = 1,     /* embedding_scale, residual_scale, attention.scale; logit_scale divides */
+    KEYS_WINDOW = 2,     /* attention.sliding_window and its pattern, rope.freq_base_swa */
+    KEYS_CAPS = 4,       /* attn_logit_softcapping, final_logit_softcapping */
+    KEYS_TAPS = 8,       /* extract_layers, target_hidden_size, norm_before_residual */
+    KEYS_ENCODER = 16,   /* decoder_block_count, decoder_start_token_id, forced_bos_token_id */
+    KEYS_BUCKETS = 32,   /* attention.relative_buckets_count */
+    KEYS_EXPERTS = 64,   /* expert_..., leading_dense_block_count, interleave_moe_layer_step */
+    KEYS_IMAGES = 128,   /* keys of models that also see images, without a part in a text */
+    KEYS_YARN_LOG = 256, /* rope.scaling.yarn_log_multiplier */
+    KEYS_TEMPERATURE = 512,   /* attention.temperature_scale, temperature_length */
+    KEYS_NEXTN = 1024,        /* block_count has nextn_predict_layers more than there are layers */
+    KEYS_LOGIT_SCALE = 2048,  /* logit_scale, which multiplies */
     KEYS_SHORT_CONV = 1 << 16 /* shortconv.l_cache */
 };
 
@@ -60,13 +85,13 @@ typedef struct arch {
     rope_kind rope;
     ffn_kind ffn;
     uint32_t keys;          /* KEYS_... */
+    uint32_t forms;         /* FORM_... */
     bool encoder;           /* there is one, and each layer reads its output */
     bool layer_norm;        /* norms take the mean off, and have a bias; else RMS */
     bool head_norms;        /* each head of Q and K is normed before it is rotated */
     bool wide_norms;        /* the same of all heads of a row together */
     bool post_norms;        /* the outputs of attention and feed-forward are normed as well */
     bool sinks;             /* attention may look at nothing: each head has a sink */
-    bool expert_biases;     /* routers and experts have biases */
     bool post_is_ffn_norm;  /* the file calls ffn_norm post_attention_norm */
     bool embd_norm_is_last; /* and output_norm token_embd_norm */
     bool norms_sums;        /* norms are of embeddings and of each sum with what is added:
@@ -74,14 +99,24 @@ typedef struct arch {
     bool gate_in_up;        /* ffn_up has the gate's rows in front of its own */
     bool longrope;          /* may have RoPE factors for short and for long contexts */
     bool sqrt_embedding;    /* embeddings are multiplied with sqrt(n_embd) */
-    int32_t window;         /* window of local layers, where the file does not say; 0: none */
-    int32_t window_period;  /* every so many layers the last one sees all; 0: none does */
-    double local_base;      /* base of local layers' rotation, unscaled; 0: as in the others */
+    int32_t no_rope_period; /* every so many layers the last one is not rotated; 0: all are */
+    struct {
+        int32_t window, period; /* if the file does not say: window of local layers, 0: none;
+                                   every so many layers the last one sees all, 0: none does */
+        bool first;             /* the first one of them does, not the last */
+        bool rotated_alone;     /* layers that see all are not rotated */
+        bool unscaled;          /* frequencies of local layers are not scaled */
+        double base;            /* base of their rotation; 0: as in the others */
+    } local;
     struct {
         float attention, logit;
-    } cap;                     /* caps, where the file does not say; 0: none */
-    router_gate gate;          /* gate of experts, where the file does not say */
-    bool weights_normed;       /* the same */
+    } cap; /* caps, where the file does not say; 0: none */
+    struct {
+        router_gate gate;    /* if the file does not say */
+        bool weights_normed; /* the same */
+        bool biases;         /* routers and experts have biases */
+        bool by_router;      /* layers without a router have a feed-forward part */
+    } experts;
     bool yarn_exact;           /* the ends of YaRN's blend are no whole pairs */
     const arch_layers *layers; /* NULL: the usual ones */
     int32_t wide_layers;       /* a model of so many layers divides scores by sqrt(n_embd / n_heads)
@@ -92,8 +127,8 @@ typedef struct arch {
 extern const arch *arch_of_test;
 /* The architecture with this name; NULL: drey does not know it. */
 const arch *arch_find(const char *name, size_t n_bytes);
-/* All names, for messages: "llama, qwen2" and so on in out, which is returned. */
-const char *arch_names(char *out, size_t capacity);
+/* The name of architecture i; NULL after the last one. */
+const char *arch_name(size_t i);
 
 /* "ARCH.suffix" in out, which is returned. */
 const char *arch_key(const arch *a, const char *suffix, char out[96]);
@@ -186,6 +221,10 @@ struct model_shape {
     struct {
         float attention, logit; /* x becomes cap * tanh(x / cap); 0: it stays */
     } cap;
+    struct {
+        float scale;    /* queries are multiplied with 1 + scale ln(1 + floor(p / length)), */
+        int32_t length; /* p being the position; scale 0: they stay */
+    } temperature;
     rope_shape rope[ROPES];
     int32_t n_ropes;  /* 1: local layers rotate as the others do; 0: none is rotated */
     int32_t n_angles; /* cosines and sines of a row, of all rotations */
@@ -197,6 +236,12 @@ struct model_shape {
     int32_t n_attentions;
     layer_shape layer[MODEL_MAX_LAYERS];
 };
+
+/* Its layers have one of these forms; a shape may be sizes alone. */
+static inline bool shape_has_form(const model_shape *s, uint32_t forms)
+{
+    return s->arch && s->arch->forms & forms;
+}
 
 /* NULL: the layer has no attention. */
 static inline const attention_shape *layer_attention(const model_shape *s, int32_t layer)

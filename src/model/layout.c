@@ -16,7 +16,8 @@
 /* Returns whether the head's product has a bias for each number. */
 static bool has_head_bias(const model_shape *s, const gguf *g)
 {
-    return shape_reads(s) && gguf_find_tensor(g, "output.bias");
+    return (shape_reads(s) || shape_has_form(s, FORM_HEAD_BIAS)) &&
+           gguf_find_tensor(g, "output.bias");
 }
 
 static size_t n_expert_layers(const model_shape *s)
@@ -130,7 +131,11 @@ static drey_status bind_norm(binder *b, const char *what, float **norm, float **
     snprintf(name, sizeof name, "%s%s.weight", binder_half(b), what);
     TRY(bind_whole_vectors(b, name, s->n_embd, 1, norm));
     snprintf(name, sizeof name, "%s%s.bias", binder_half(b), what);
-    return s->arch->layer_norm ? bind_whole_vectors(b, name, s->n_embd, 1, bias) : DREY_OK;
+    if (shape_has_form(s, FORM_NORMS_UNBIASED))
+        bind_zeros(b, s->n_embd, bias);
+    else if (s->arch->layer_norm)
+        return bind_whole_vectors(b, name, s->n_embd, 1, bias);
+    return DREY_OK;
 }
 
 /* Vectors in front of the layers and after them. */

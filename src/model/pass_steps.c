@@ -155,20 +155,69 @@ static void cut_gates(float *gate, float *up, int64_t n)
     }
 }
 
-void pass_activate(const runner *r, float *gate, float *up, int64_t n)
+static void square_relu(float *x, int64_t n)
+{
+    relu(x, n);
+    for (int64_t i = 0; i < n; i++)
+        x[i] *= x[i];
+}
+
+static void xielu(float *x, const act_numbers *a, int64_t n)
+{
+    const float p = a->xielu.p, b = a->xielu.b, eps = a->xielu.eps;
+    for (int64_t i = 0; i < n; i++) {
+        float least = x[i] < eps ? x[i] : eps;
+        float above = p * x[i] * x[i], below = (exp_f32(least) - 1.0f - x[i]) * a->xielu.n;
+        x[i] = (x[i] > 0.0f ? above : below) + b * x[i];
+    }
+}
+
+/* SwiGLU where silu(gate) and up have a limit. NaN stays. */
+static void limited_swiglu(const kernel_table *kernels, float *gate, float *up, float limit,
+                           int64_t n)
+{
+    kernels->gate(gate, gate, gate, n);
+    for (int64_t i = 0; i < n; i++) {
+        float g = gate[i] > limit ? limit : gate[i], u = up[i] > limit ? limit : up[i];
+        gate[i] = g * (u < -limit ? -limit : u);
+    }
+}
+
+/* Activation of products without gates. */
+static void activate_alone(const runner *r, const act_numbers *numbers, float *x, int64_t n)
+{
+    switch (r->layout->shape.arch->ffn) {
+    case FFN_RELU:
+        relu(x, n);
+        break;
+    case FFN_RELU_SQUARED:
+        square_relu(x, n);
+        break;
+    case FFN_XIELU:
+        xielu(x, numbers, n);
+        break;
+    case FFN_ERF:
+        r->kernels->gelu(x, x, n);
+        break;
+    default:
+        r->kernels->geglu(x, x, NULL, n);
+    }
+}
+
+void pass_activate(const runner *r, const act_numbers *numbers, float *gate, float *up, int64_t n)
 {
     const kernel_table *kernels = r->kernels;
     ffn_kind kind = r->layout->shape.arch->ffn;
-    if (kind == FFN_RELU && !up) {
-        relu(gate, n);
-    } else if (kind == FFN_ERF) {
-        kernels->gelu(gate, gate, n);
-    } else if (kind == FFN_SWIGLU || kind == FFN_SWIGLU_CUT) {
+    if (!up) {
+        activate_alone(r, numbers, gate, n);
+    } else if (kind != FFN_SWIGLU && kind != FFN_SWIGLU_CUT) {
+        kernels->geglu(gate, gate, up, n);
+    } else if (numbers->limit > 0) {
+        limited_swiglu(kernels, gate, up, numbers->limit, n);
+    } else {
         if (kind == FFN_SWIGLU_CUT)
             cut_gates(gate, up, n);
         kernels->swiglu(gate, gate, up, n);
-    } else {
-        kernels->geglu(gate, gate, up, n);
     }
 }
 

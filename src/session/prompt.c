@@ -1,8 +1,6 @@
 /* Reading a prompt: the target in chunks, then the draft. */
 #include "session/prompt.h"
 
-#include <string.h>
-
 #include "base/usual.h"
 #include "common/num.h"
 #include "session/session.h"

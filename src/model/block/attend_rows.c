@@ -66,6 +66,8 @@ void attend_needs(buffer_needs *n)
     need_bytes(n, ATTEND_SEEN, has_encoder ? ints : 0);
     need_bytes(n, ATTEND_PARTIALS, most.partials * sizeof(float));
     need_bytes(n, ATTEND_KEPT, l->offloads ? ints * 2 * (size_t)most.n_heads : 0);
+    if (shape_has_form(s, FORM_GATED | FORM_GATED_IN_Q))
+        need_rows(n, ATTEND_GATE, n->n_rows, max_i64(most.out, 2 * most.q));
     need_bytes(n, ATTEND_SPLIT, divided ? attend_split_bytes(n_slots) : 0);
     need_acts(n, n->n_rows, max_i64(most.out, s->n_embd), 1);
 }

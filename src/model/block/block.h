@@ -7,6 +7,9 @@
  *   feed-forward   x += Down (act(Gate n) * Up n)
  *   experts        the same of the experts that a router chooses for each row, and of a shared one
  *
+ * Architectures differ in forms of these (arch.h: FORM_...): where norms are, whether the
+ * feed-forward part reads what attention reads (parallel), gates of what attention gives.
+ *
  * Biases, norms of heads and of sums, windows, sinks, gates are there if the layer's tensors are
  * (layout.h); no block asks for a model's name. A block writes the steps that the program of a pass
  * has for it (pass_program.h). */
@@ -92,11 +95,26 @@ enum {
     ATTEND_SEEN,           /* [B]: positions that all rows of a run see */
     ATTEND_PARTIALS,       /* floats: of heads that several threads share */
     ATTEND_KEPT,           /* [B][2 H]: of attention that is left and continued */
-    ATTEND_SPLIT           /* attend_split, where there are several units */
+    ATTEND_SPLIT,          /* attend_split, where there are several units */
+    ATTEND_GATE            /* [B][H*V], or of queries and gates in turn [B][H*2*S]: gates */
 };
 void attend_needs(buffer_needs *n);
 /* A thread's, or a device's. */
 void *attend_scratch(const model_pass *p, const program_step *s, int32_t slot);
+
+/* Forms of attention that some architectures have (arch.h), in attention_forms.c. */
+/* The norms of heads, and the matrix of gates. */
+drey_status block_bind_head_norms(binder *b, attention_tensors *t);
+drey_status block_bind_gate(binder *b, attention_tensors *t);
+/* Norms the heads of a row, queries or keys, each or all together. norm NULL: as they are. */
+void block_norm_heads(const model_pass *p, const attention_tensors *t, float *x, const float *norm,
+                      int32_t n_heads, int32_t head_dim);
+/* Steps of rows: takes queries from where they and their gates are in turn; multiplies what
+ * attention gives with its gates. */
+void block_take_queries(model_pass *p, const program_step *s, int32_t from, int32_t to,
+                        int32_t thread);
+void block_gate_attended(model_pass *p, const program_step *s, int32_t from, int32_t to,
+                         int32_t thread);
 
 /* Buffers of two products with an activation between them. */
 enum {
@@ -112,13 +130,16 @@ void block_add(const model_pass *p, const added_tensors *t, int32_t from, int32_
 /* The norm of the residual stream after a sum, of architectures that norm there; what surrounds a
  * feed-forward part. */
 drey_status block_bind_sums(binder *b, const char *norm, added_tensors *t);
-drey_status block_bind_ffn(binder *b, feed_forward_tensors *t);
+drey_status block_bind_ffn(binder *b, layer_layout *y);
+/* A norm of rows that the architecture has, ROLE.weight and ROLE.bias. */
+drey_status block_bind_norm(binder *b, const char *role, float **norm, float **bias);
 /* The matrices of a layer's experts, which are in no pass: in front of all layers. */
 drey_status block_bind_slots(binder *b, layer_layout *y);
 /* Adds what the feed-forward part has made: a step of rows. */
 void block_add_ffn(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread);
-/* Norms rows for the feed-forward part, after the sum of what came before it: a step of rows. */
-void block_norm_ffn(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread);
+/* Writes the step that norms rows for the feed-forward part, after the sum of what came before it;
+ * or takes what attention's norm has made of them. */
+void block_write_ffn_norm(program_writer *w);
 /* Biases and activation of gate and up: a step of columns. */
 void block_activate(model_pass *p, const program_step *s, int32_t from, int32_t to, int64_t k_from,
                     int64_t k_to);

@@ -6,7 +6,6 @@
 #include "common/num.h"
 #include "model/binder.h"
 #include "model/block/block.h"
-#include "model/pass_steps.h"
 #include "model/workspace.h"
 #include "state/recurrent.h"
 

@@ -15,7 +15,6 @@ static int32_t prompt[N_PROMPT];
 
 static int set_up(void **state)
 {
-    (void)state;
     temp_dir();
     for (int32_t i = 0; i < N_PROMPT; i++)
         prompt[i] = 40 + i * 7 % 90;
@@ -24,7 +23,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     temp_dir_remove();
     return 0;
 }

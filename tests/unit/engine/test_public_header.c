@@ -4,7 +4,6 @@
  * When this fails: take a new field's bytes out of `reserved`. Where they do not fit, or a field
  * has to go, raise the minor version (CMakeLists.txt, which sets the soname) and write the new
  * sizes and the new soname here. */
-#include <string.h>
 
 #include "drey/reply.h"
 #include "drey/research.h"

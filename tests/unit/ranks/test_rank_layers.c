@@ -4,7 +4,6 @@
 #include "engine/engine.h"
 #include "support/faults/rank_team.h"
 #include "support/logit_toys.h"
-#include "support/scene.h"
 
 static void divide(drey_engine_options *o, const int32_t *layers, int32_t n)
 {
