@@ -58,9 +58,10 @@ enum {
     KEYS_EXPERTS = 64,   /* expert_..., leading_dense_block_count, interleave_moe_layer_step */
     KEYS_IMAGES = 128,   /* keys of models that also see images, without a part in a text */
     KEYS_YARN_LOG = 256, /* rope.scaling.yarn_log_multiplier */
-    KEYS_TEMPERATURE = 512, /* attention.temperature_scale, temperature_length */
-    KEYS_NEXTN = 1024,      /* block_count has nextn_predict_layers more than there are layers */
-    KEYS_LOGIT_SCALE = 2048 /* logit_scale, which multiplies */
+    KEYS_TEMPERATURE = 512,   /* attention.temperature_scale, temperature_length */
+    KEYS_NEXTN = 1024,        /* block_count has nextn_predict_layers more than there are layers */
+    KEYS_LOGIT_SCALE = 2048,  /* logit_scale, which multiplies */
+    KEYS_SHORT_CONV = 1 << 16 /* shortconv.l_cache */
 };
 
 typedef struct block_class block_class; /* model/block/block.h */
@@ -72,6 +73,9 @@ typedef struct arch_layers {
     const block_class *const *(*blocks)(const model_shape *s, int32_t layer);
     bool states; /* some have a state that runs through the text */
 } arch_layers;
+
+/* Convolutions where a layer has no attention (block/short_conv_block.c). */
+extern const arch_layers short_conv_layers;
 
 /* Most layers of a target whose states a model of this kind sees. */
 enum { MODEL_MAX_TAPS = 3 };
@@ -89,6 +93,7 @@ typedef struct arch {
     bool post_norms;        /* the outputs of attention and feed-forward are normed as well */
     bool sinks;             /* attention may look at nothing: each head has a sink */
     bool post_is_ffn_norm;  /* the file calls ffn_norm post_attention_norm */
+    bool embd_norm_is_last; /* and output_norm token_embd_norm */
     bool norms_sums;        /* norms are of embeddings and of each sum with what is added:
                                        nothing is normed before a product, nor after the layers */
     bool gate_in_up;        /* ffn_up has the gate's rows in front of its own */

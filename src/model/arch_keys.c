@@ -50,6 +50,7 @@ static const known_key known[] = {
     {"target_hidden_size", KEY_CHECKED, KEYS_TAPS},
     {"norm_before_residual", KEY_BOOL, KEYS_TAPS},
     {"attention.relative_buckets_count", KEY_INT, KEYS_BUCKETS},
+    {"shortconv.l_cache", KEY_INT, KEYS_SHORT_CONV},
     {"decoder_block_count", KEY_INT, KEYS_ENCODER},
     {"decoder_start_token_id", KEY_INT, KEYS_ENCODER},
     {"forced_bos_token_id", KEY_INT, KEYS_ENCODER},

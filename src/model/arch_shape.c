@@ -5,6 +5,7 @@
 
 #include "common/num.h"
 #include "gguf/gguf.h"
+#include "state/state_store.h"
 #include "model/arch.h"
 
 static drey_status read_int(const gguf *g, const arch *a, const char *suffix, int64_t high,
@@ -296,23 +297,6 @@ static void set_scale(model_shape *s, float scale)
 {
     for (int32_t i = 0; i < s->n_attentions; i++)
         s->attention[i].scale = scale;
-}
-
-/* There is one store of keys and values, whose heads are all of one size. */
-static drey_status check_stores(const model_shape *s, drey_error *err)
-{
-    const attention_shape *first = &s->attention[0];
-    for (int32_t i = 1; i < s->n_attentions; i++) {
-        const attention_shape *a = &s->attention[i];
-        if (a->n_heads_kv != first->n_heads_kv || a->head_dim != first->head_dim ||
-            a->v_dim != first->v_dim)
-            FAIL(err, DREY_ERR_UNSUPPORTED,
-                 "the layers have %d key heads of %d and %d numbers, and %d of %d and %d; drey "
-                 "computes models whose layers have the same",
-                 first->n_heads_kv, first->head_dim, first->v_dim, a->n_heads_kv, a->head_dim,
-                 a->v_dim);
-    }
-    return DREY_OK;
 }
 
 /* T5 does not scale scores: its initial weights do that. Logits of a tied head are scaled. */
@@ -615,6 +599,18 @@ static drey_status read_vocabulary(model_shape *s, const gguf *g, drey_error *er
     return DREY_OK;
 }
 
+/* A convolution of l_cache rows sees the rows before a row as well. */
+static drey_status read_recurrent(model_shape *s, const gguf *g, drey_error *err)
+{
+    int32_t n;
+    if (s->arch->keys & KEYS_SHORT_CONV) {
+        TRY(read_int(g, s->arch, "shortconv.l_cache", STORE_BLOCK, &n, err));
+        s->recurrent.n_taps = n - 1;
+    }
+    s->recurrent.stride = model_state_stride(s);
+    return DREY_OK;
+}
+
 static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
 {
     *s = (model_shape){0};
@@ -639,7 +635,6 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
     TRY(read_sizes(s, g, err));
     TRY(arch_keys_check(s, g, err));
     TRY(read_attention(s, g, err));
-    TRY(check_stores(s, err));
     TRY(read_scales(s, g, err));
     TRY(read_temperature(s, g, err));
     if (s->arch->keys & KEYS_TAPS)
@@ -647,7 +642,7 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
     TRY(read_vocabulary(s, g, err));
     TRY(read_encoder(s, g, err));
     TRY(read_experts(s, g, err));
-    s->recurrent.stride = model_state_stride(s);
+    TRY(read_recurrent(s, g, err));
     return rope_read(s, g, err);
 }
 

@@ -150,7 +150,8 @@ static drey_status bind_ends(binder *b)
         TRY(bind_whole_vectors(b, name, s->n_embd, s->n_context_train, &l->positions));
     if (s->arch->norms_sums)
         return bind_norm(b, "token_embd_norm", &l->embd_norm, &l->embd_norm_bias);
-    return bind_norm(b, "output_norm", &l->final_norm, &l->final_norm_bias);
+    return bind_norm(b, s->arch->embd_norm_is_last ? "token_embd_norm" : "output_norm",
+                     &l->final_norm, &l->final_norm_bias);
 }
 
 static drey_status bind_rope_factors(const binder *b)
@@ -269,17 +270,6 @@ size_t model_layout_bytes(const model_shape *s, const gguf *g)
            program_bytes(s->n_layers, s->encoder.n_readers);
 }
 
-static void number_states(model_layout *l)
-{
-    for (int32_t i = 0; i < l->shape.n_layers; i++) {
-        l->layer[i].kv = l->layer[i].state = 0;
-        for (int32_t j = 0; j < i; j++) {
-            l->layer[i].kv += layer_attends(&l->shape, j);
-            l->layer[i].state += layer_store(&l->shape, i) == layer_store(&l->shape, j);
-        }
-    }
-}
-
 static drey_status layout_init(model_layout *l, const model_shape *shape, const gguf *g,
                                const kernel_table *kernels, arena *a, drey_error *err)
 {
@@ -300,7 +290,7 @@ static drey_status layout_init(model_layout *l, const model_shape *shape, const 
         l->angles.frequency[i] = arena_take(a, frequency_bytes(&s->rope[i]));
     program_init(&l->program, s->n_layers, s->encoder.n_readers, a);
     TRY(error_in_file(err, gguf_shard_path(g, 0), bind_all(&b)));
-    number_states(l);
+    place_layers(l);
     program_write(&l->program, l);
     return DREY_OK;
 }
@@ -399,7 +389,7 @@ void model_layout_keep(model_layout *l, int32_t first, int32_t n, bool inner)
     keep_experts(l, first, n);
     l->layer += first;
     shape_keep(&l->shape, first, n);
-    number_states(l);
+    place_layers(l);
     program_write(&l->program, l);
 }
 

@@ -202,7 +202,8 @@ static void store_row(model_pass *p, const program_step *at, int32_t i, void *sc
     const attention_shape *a = layer_attention(s, at->layer);
     const attention_tensors *y = &layer_of(p, at)->attention;
     workspace *ws = p->r->ws;
-    const kv_store *kv = kv_of(p->groups[ws->group[i]].cache);
+    const layer_place place = layer_of(p, at)->kv;
+    const kv_store *kv = kv_in(p->groups[ws->group[i]].cache, place.store);
     float *q = block_row(p, at, ATTEND_Q, i), *k = block_row(p, at, ATTEND_K, i),
           *v = block_row(p, at, ATTEND_V, i);
     if (y->q_bias)
@@ -219,8 +220,7 @@ static void store_row(model_pass *p, const program_step *at, int32_t i, void *sc
     rotate(p, a, k, i, a->n_heads_kv);
     if (y->head_norm.rotated)
         norm_heads(p, at, q, k);
-    block_store_heads(p, at, kv, shape_encodes(s) ? 0 : layer_of(p, at)->kv, i, ws->slot[i],
-                      scratch);
+    block_store_heads(p, at, kv, shape_encodes(s) ? 0 : place.index, i, ws->slot[i], scratch);
 }
 
 static void store_rows(model_pass *p, const program_step *s, int32_t from, int32_t to,

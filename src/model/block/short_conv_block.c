@@ -186,3 +186,17 @@ const block_class short_conv_block = {.name = "short convolution",
                                       .needs = needs,
                                       .store = &conv_class.store,
                                       .store_shape = sizes};
+
+/* ---- Layers ---- */
+
+/* `layer` counts those before the first one, which others have. */
+static const block_class *const *blocks_of(const model_shape *s, int32_t layer)
+{
+    static const block_class *const blocks[2][2][3] = {
+        {{&short_conv_block, &feed_forward_block}, {&short_conv_block, &experts_block}},
+        {{&attention_block, &feed_forward_block}, {&attention_block, &experts_block}}};
+    const int32_t own = layer - s->first_layer;
+    return blocks[layer_attention(s, own) != NULL][layer_has_experts(s, own)];
+}
+
+const arch_layers short_conv_layers = {blocks_of, true};

@@ -76,7 +76,7 @@ static void close_sum(drey_session *s, drey_model *m)
 
 static recurrent_store *state_of(text_cache *cache)
 {
-    return recurrent_of(cache, cache_store(cache, 1)->class);
+    return recurrent_of(cache, 1);
 }
 
 /* A prompt takes its states along; other passes advance what was certain when they began; the rest
