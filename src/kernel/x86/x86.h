@@ -11,6 +11,8 @@ void pack_avx2_set(kernel_table *table);
 /* Products of decoded weights: types with blocks of 256, and dot_many of the others. */
 void decoded_avx2_set(kernel_table *table);
 void decoded_avxvnni_set(kernel_table *table);
+/* The coded types. */
+void decoded_avx512_set(kernel_table *table);
 /* quantise to ACT_Q8_32 and ACT_Q8_256. */
 void quantise_avx2_set(kernel_table *table);
 /* read, int8_peak and float_peak. */
