@@ -432,7 +432,7 @@ INLINE void chunk_fine(const int mt, float *sums, const decoded_step *w, int hal
 #define DEFINE_DECODED_CODED(X, TYPE, name, act, block_k, block_bytes, sub_k, ...)                 \
     static void decode_##name(void *decoded, const uint8_t *block, int32_t n_blocks)               \
     {                                                                                              \
-        decode_coded(decoded, TYPE_##TYPE, block, n_blocks);                                       \
+        decode_coded_avx2(decoded, TYPE_##TYPE, block, n_blocks);                                  \
         step_adapt(decoded, sub_k);                                                                \
     }                                                                                              \
     INLINE void name##_terms(tile_terms *terms, const uint8_t *acts, int m, int n_blocks)          \

@@ -3,6 +3,11 @@
 
 #include "kernel/packing.h"
 
+typedef struct decoded_step decoded_step; /* kernel/decoded.h */
+
+/* What decode_coded does, for the tiers of x86. */
+void decode_coded_avx2(decoded_step *to, tensor_type type, const uint8_t *block, int32_t n_blocks);
+
 /* Scratch of the amx tier's dot, any k. */
 enum { AMX_SCRATCH_BYTES = 640 << 10 };
 

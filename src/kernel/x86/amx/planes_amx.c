@@ -370,7 +370,7 @@ DEFINE_BUILD_K16(q6_k, 210, 5, true, 0)
 void build_coded_amx(step_weights *w, tensor_type type, int32_t sub_k, const uint8_t *block)
 {
     decoded_step step;
-    decode_coded(&step, type, block, 1);
+    decode_coded_avx2(&step, type, block, 1);
     for (int half = 0; half < 2; half++) {
         memcpy(w->d[0][half], step.d[0] + half * HALF_ROWS, sizeof w->d[0][half]);
         for (int kw = 0; kw < STEP_WORDS; kw++) {

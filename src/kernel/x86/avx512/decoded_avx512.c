@@ -196,7 +196,7 @@ DEFINE_TILE(32_ORDER_IQ3, VBMI, CALL_32_IQ3)
 
 static void decode(decoded_step *to, tensor_type type, const uint8_t *block, int32_t n_blocks)
 {
-    decode_coded(to, type, block, n_blocks);
+    decode_coded_avx2(to, type, block, n_blocks);
     for (int i = 0; i < 2 * STEP_WORDS; i++) {
         uint8_t *at = to->words[0][0] + i * HALF_BYTES;
         _mm512_storeu_si512(at, _mm512_xor_si512(load_line(at), _mm512_set1_epi8((char)OFFSET)));
