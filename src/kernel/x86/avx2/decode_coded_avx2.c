@@ -83,21 +83,41 @@ INLINE __m256i four_signs(__m256i word)
     return even_signs(n);
 }
 
+/* Two rows of a book with 8 weights. */
+INLINE __m128i two_rows(const uint64_t *book, uint32_t a, uint32_t b)
+{
+    __m128i low = _mm_loadl_epi64((const __m128i *)(const void *)(book + a));
+    return _mm_castpd_si128(_mm_loadh_pd(_mm_castsi128_pd(low), (const double *)(const void *)(book + b)));
+}
+
+INLINE __m256 four_rows(const uint64_t *book, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+    return _mm256_castsi256_ps(_mm256_set_m128i(two_rows(book, c, d), two_rows(book, a, b)));
+}
+
 /* The two words of rows of a book. */
 INLINE void look_8(__m256i out[2], const uint64_t *book, __m256i index)
 {
-    const long long *at = (const long long *)(const void *)book;
-    index = _mm256_permute4x64_epi64(index, 0xd8); /* rows 0 1 4 5, 2 3 6 7 */
-    __m256 a = _mm256_castsi256_ps(_mm256_i32gather_epi64(at, _mm256_castsi256_si128(index), 8));
-    __m256 b =
-        _mm256_castsi256_ps(_mm256_i32gather_epi64(at, _mm256_extracti128_si256(index, 1), 8));
+    _Alignas(32) uint32_t i[8];
+    _mm256_store_si256((__m256i *)(void *)i, index);
+    __m256 a = four_rows(book, i[0], i[1], i[4], i[5]), b = four_rows(book, i[2], i[3], i[6], i[7]);
     out[0] = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0x88));
     out[1] = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0xdd));
 }
 
+INLINE __m128i four_words(const uint32_t *book, const uint32_t i[4])
+{
+    __m128i w = _mm_cvtsi32_si128((int)book[i[0]]);
+    w = _mm_insert_epi32(w, (int)book[i[1]], 1);
+    w = _mm_insert_epi32(w, (int)book[i[2]], 2);
+    return _mm_insert_epi32(w, (int)book[i[3]], 3);
+}
+
 INLINE __m256i look_4(const uint32_t *book, __m256i index)
 {
-    return _mm256_i32gather_epi32((const int *)(const void *)book, index, 4);
+    _Alignas(32) uint32_t i[8];
+    _mm256_store_si256((__m256i *)(void *)i, index);
+    return _mm256_set_m128i(four_words(book, i + 4), four_words(book, i));
 }
 
 /* Weights 8 i .. 8 i + 7; signs: byte b of each lane. */
