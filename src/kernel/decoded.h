@@ -1,5 +1,5 @@
-/* Decoded weights: a step of 32 rows and 256 of k as bytes in the order of use, with scales of whole
- * numbers or floats. A tier whose products take these has every type, and next to nothing in it
+/* Decoded weights: a step of 32 rows and 256 of k as bytes in the order of use, with scales that are
+ * integers or floats. A tier whose products take these has every type, and next to nothing in it
  * depends on one. */
 #pragma once
 

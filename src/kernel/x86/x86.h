@@ -5,7 +5,7 @@
 
 typedef struct decoded_step decoded_step; /* kernel/decoded.h */
 
-/* What decode_coded does, for the tiers of x86. */
+/* Does what decode_coded does, for the tiers of x86. */
 void decode_coded_avx2(decoded_step *to, tensor_type type, const uint8_t *block, int32_t n_blocks);
 
 /* Scratch of the amx tier's dot, any k. */

@@ -1,8 +1,8 @@
 /* Decoders of the IQ2 and IQ3 types by permutations of bytes (AVX512-VBMI): 64 rows of a book are
  * looked up at once, as planes of bytes that hold some weights of each.
  *
- * An index vector has four indices of 16 rows of weights. So the bytes that are looked up for it are
- * those of weights from four (IQ2: two) rows of a book, and the words are made of those:
+ * An index vector has four indices of 16 rows of weights. So the bytes that are looked up for it
+ * are those of weights from four (IQ2: two) rows of a book, and the words are made of those:
  *
  *   IQ3   word c of 16 k:  weights c, 4 + c, 8 + c, 12 + c
  *   IQ2   word c of 16 k:  weights 2 c, 8 + 2 c, 2 c + 1, 9 + 2 c

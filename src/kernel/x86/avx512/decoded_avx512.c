@@ -1,4 +1,4 @@
-/* Products of decoded weights, coded types: a half of the rows at a time, whose words meet all tokens
+/* Products of decoded weights, coded types: half of the rows at a time, whose words meet all tokens
  * of a tile. Words are unsigned, and a sum starts at -128 times that of its activations. */
 #include "kernel/decoded.h"
 #include "kernel/x86/avx512/decode_books_avx512.h"
@@ -11,7 +11,7 @@ enum { OFFSET = 128, CHUNK_WORDS = 4, CHUNKS = STEP_WORDS / CHUNK_WORDS };
 
 #define VBMI_INLINE static inline __attribute__((always_inline, target("avx512vbmi")))
 
-/* Where the bytes of 16 k of m tokens come from, in two vectors. */
+/* Places that the bytes of 16 k of m tokens come from, in two vectors. */
 static _Alignas(64) uint8_t sources[WORD_ORDERS][TOKEN_TILE + 1][2][64];
 
 static void sources_make(void)

@@ -36,7 +36,7 @@ INLINE __m256i part_scaled(__m256i sum, __m256i part, __m256i scale, bool wide)
     return dot_pairs(sum, wide ? _mm256_shuffle_epi8(part, cut) : part, scale);
 }
 
-/* A part holds a whole sub-block of coded types, too. */
+/* A part also holds a whole sub-block of coded types. */
 enum { CODED_OFFSET = 128 };
 #define CODED_PARTS(n_subs) (STEP_WORDS / (n_subs))
 
