@@ -352,6 +352,7 @@ void matrix_open(void)
     open_model(1, &toy);
     arch_of_test = &sum_arch;
     toy.architecture = sum_arch.name;
+    toy.type = TOY_TYPE_CODED;
     toy.n_layers = 4;
     toy.tied = toy.rope_freqs = false;
     toy.n_parts = 1;
