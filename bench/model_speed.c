@@ -13,6 +13,7 @@
 #include "session/session_probe.h"
 #include "os/clock.h"
 #include "state/cache.h"
+#include "state/cache_room.h"
 #include "tune/machine_limits.h"
 
 enum { WIDEST = 64, MOST_ROUNDS = 9, LEAST_ROUNDS = 3 };
@@ -145,7 +146,10 @@ static double compute_seconds(const bench *b, double n, double context, bool wit
         *(b->engine->target.layout.head->form.kernel->act == ACT_F32 ? &floats : &int8) -=
             b->head_weights;
     double positions = context + (n + 1) / 2;
-    floats += positions * s->n_layers * (double)(shape_queries(s) + shape_attended(s));
+    for (int32_t i = 0; i < s->n_layers; i++) {
+        const attention_shape *a = layer_attention(s, i);
+        floats += a ? positions * (double)(attention_queries(a) + attention_out(a)) : 0;
+    }
     return 2 * n * (int8 / limits->int8_ops_per_s + floats / limits->float_ops_per_s);
 }
 

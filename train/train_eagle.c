@@ -50,27 +50,29 @@ static bool may_replace(const char *path)
 static drey_status resolve_options(draft_training *t, drey_error *err)
 {
     const model_shape *s = &t->target->shape;
+    const attention_shape *a = &s->attention[0];
     if (s->arch->layer_norm || s->taps.n)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "a layer after a model of the architecture %s cannot be trained; train heads instead",
              s->arch->name);
     t->shape = DREY_EAGLE_PASSES;
-    run_of(t)->about = (eagle_training){.n_embd = s->n_embd,
-                                        .n_heads = s->n_heads,
-                                        .n_heads_kv = s->n_heads_kv,
-                                        .head_dim = s->head_dim,
-                                        .n_ff = min_i32(s->n_ff, WIDTHS_OF_FFN * s->n_embd),
-                                        .norm_eps = s->norm_eps,
-                                        .rope_base = rope_base,
-                                        .n_ids = t->n_ids,
-                                        .kernels = t->kernels,
-                                        .n_windows = N_WINDOWS,
-                                        .n_window = N_WINDOW,
-                                        .n_passes = DREY_EAGLE_PASSES,
-                                        .rate = t->rate,
-                                        .soft = soft,
-                                        .pull = pull,
-                                        .seed = t->o->seed};
+    run_of(t)->about =
+        (eagle_training){.n_embd = s->n_embd,
+                         .n_heads = a->n_heads,
+                         .n_heads_kv = a->n_heads_kv,
+                         .head_dim = a->head_dim,
+                         .n_ff = min_i32(s->layer[0].n_ff, WIDTHS_OF_FFN * s->n_embd),
+                         .norm_eps = s->norm_eps,
+                         .rope_base = rope_base,
+                         .n_ids = t->n_ids,
+                         .kernels = t->kernels,
+                         .n_windows = N_WINDOWS,
+                         .n_window = N_WINDOW,
+                         .n_passes = DREY_EAGLE_PASSES,
+                         .rate = t->rate,
+                         .soft = soft,
+                         .pull = pull,
+                         .seed = t->o->seed};
     return DREY_OK;
 }
 

@@ -126,7 +126,7 @@ static size_t inputs_bytes(const model_shape *s)
 {
     const int64_t n_experts = s->experts.router.n_experts;
     const size_t wide = sizeof(double), layers = (size_t)s->n_layers;
-    size_t layer = arena_size((size_t)shape_attended(s) * wide) +
+    size_t layer = arena_size((size_t)shape_widest_out(s) * wide) +
                    2 * arena_size((size_t)s->n_embd * wide) +
                    arena_size((size_t)shape_widest_ff(s) * wide) + LAYER_INPUTS * ARENA_ALIGN;
     if (n_experts > 0)

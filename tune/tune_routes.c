@@ -24,11 +24,11 @@ typedef struct tuner {
 static bool see(void *user, const model_pass *p, int32_t row, int32_t *expert)
 {
     tuner *t = user;
-    const expert_shape *of = &p->r->layout->shape.experts;
+    const model_shape *s = &p->r->layout->shape;
     if (p->r->ws->position[row] < t->n_prompt)
         return false;
-    route_log_add(&t->log, p->layer, expert, of->router.n_used);
-    t->n_tokens += p->layer == of->n_dense;
+    route_log_add(&t->log, p->layer, expert, s->experts.router.n_used);
+    t->n_tokens += p->layer == shape_first_mixture(s);
     return false;
 }
 

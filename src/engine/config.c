@@ -127,10 +127,13 @@ static drey_status check_model(const drey_engine_options *o, const drey_model *m
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "%s has positions for %d tokens only, not for a context of %d: ask for a shorter one",
              SHOWN_PATH(gguf_shard_path(m->file, 0)), s->n_context_train, o->n_context);
-    if (o->kv == DREY_KV_Q8_0 && (s->head_dim % 32 || s->v_dim % 32))
-        FAIL(err, DREY_ERR_UNSUPPORTED,
-             "a q8_0 cache needs heads of a multiple of 32 numbers; the %s's have %d; use f16", who,
-             s->head_dim % 32 ? s->head_dim : s->v_dim);
+    for (int32_t i = 0; i < s->n_attentions; i++) {
+        const attention_shape *a = &s->attention[i];
+        if (o->kv == DREY_KV_Q8_0 && (a->head_dim % 32 || a->v_dim % 32))
+            FAIL(err, DREY_ERR_UNSUPPORTED,
+                 "a q8_0 cache needs heads of a multiple of 32 numbers; the %s's have %d; use f16",
+                 who, a->head_dim % 32 ? a->head_dim : a->v_dim);
+    }
     return DREY_OK;
 }
 

@@ -1,7 +1,6 @@
 /* An engine's units: opened by its options, and reported. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "engine/engine.h"
 #include "os/pool.h"
@@ -22,7 +21,10 @@ drey_status engine_take_units(drey_engine *e, drey_error *err)
     TRY(units_open(&e->units, &c->words, e->kernels, c->has_shares ? &c->shares : NULL, err));
     e->units->whole = e->hooks.whole_devices;
     const model_shape *s = &e->config.target->shape;
-    if (s->head_dim != s->v_dim)
+    bool unlike = false;
+    for (int32_t i = 0; i < s->n_attentions; i++)
+        unlike = unlike || s->attention[i].head_dim != s->attention[i].v_dim;
+    if (unlike)
         units_leave_attention(e->units, "it attends to keys and values of the same width alone");
     return DREY_OK;
 }

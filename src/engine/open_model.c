@@ -86,7 +86,7 @@ bool drey_model_experts(const drey_model *m, drey_experts *out)
     if (e->router.n_experts == 0)
         return false;
     drey_model_describe(m, &info);
-    *out = (drey_experts){.n_layers = m->shape.n_layers - e->n_dense,
+    *out = (drey_experts){.n_layers = shape_expert_layers(&m->shape),
                           .n_experts = e->router.n_experts,
                           .n_used = e->router.n_used,
                           .n_ff = e->n_ff,
@@ -115,15 +115,16 @@ drey_pooling drey_model_pooling(const drey_model *m)
 void drey_model_describe(const drey_model *m, drey_model_info *info)
 {
     const model_shape *s = &m->shape;
+    const attention_shape *a = &s->attention[0];
     *info = (drey_model_info){.architecture = s->arch->name,
                               .name = m->name,
                               .path = gguf_shard_path(m->file, 0),
                               .n_layers = s->n_layers,
                               .n_embd = s->n_embd,
-                              .n_heads = s->n_heads,
-                              .n_heads_kv = s->n_heads_kv,
-                              .head_dim = s->head_dim,
-                              .n_ff = s->n_ff,
+                              .n_heads = a->n_heads,
+                              .n_heads_kv = a->n_heads_kv,
+                              .head_dim = a->head_dim,
+                              .n_ff = s->layer[0].n_ff,
                               .n_vocab = s->n_vocab,
                               .n_encoder_layers = s->encoder.n_layers,
                               .start_id = s->encoder.start_id,

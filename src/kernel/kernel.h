@@ -139,6 +139,7 @@ typedef struct plane_blocks plane_blocks;
 typedef enum kv_format { KV_F16, KV_Q8_0, KV_F32 } kv_format;
 
 typedef struct attend_kernel attend_kernel; /* attend.h */
+typedef struct delta_kernel delta_kernel;   /* delta.h */
 
 typedef struct kernel_table {
     const char *tier;
@@ -191,6 +192,8 @@ typedef struct kernel_table {
      * GELU_F32_T, 1); p = C6, then p = fma(p, t, c) with c = C5 .. C0 (GELU_F32_C0 and on); q = p *
      * t * exp(x * (x * -0.5)), y = max(x, 0) - a * q. y may be x. */
     void (*gelu)(float *y, const float *x, int64_t n);
+    /* y = x / (1 + exp(-gate)): x times the sigmoid of gate. y may be x. */
+    void (*gate)(float *y, const float *x, const float *gate, int64_t n);
     /* y = cap * tanh(y / cap), computed as cap - (2 cap) / (1 + exp(y * (2 / cap))). */
     void (*softcap)(float *y, int64_t n, float cap);
     void (*add)(float *y, const float *x, int64_t n); /* y += x */
@@ -222,6 +225,9 @@ typedef struct kernel_table {
      * blocks as above, none if it has no positions besides those. */
     const attend_kernel *attend;
 
+    /* Operations of layers with a running state. */
+    const delta_kernel *delta;
+
     /* Largest of x[n]; the lowest index among equals. NaN counts as smallest. */
     int64_t (*arg_max)(const float *x, int64_t n);
     /* sum of exp((x[i] - shift) * factor): 16 lanes over i = l, l + 16, ..., then sum16 (missing
@@ -249,6 +255,7 @@ typedef struct kernel_table {
     X(swiglu)                                                                                      \
     X(geglu)                                                                                       \
     X(gelu)                                                                                        \
+    X(gate)                                                                                        \
     X(softcap)                                                                                     \
     X(add)                                                                                         \
     X(to_f16)                                                                                      \

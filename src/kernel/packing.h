@@ -77,9 +77,9 @@ enum { HALF_ROWS = 16, HALF_BYTES = 64, WORD_BYTES = 128 };
     X(Q6_K, q6_k, ACT_Q8_256, 256, 210)                                                            \
     X(IQ4_XS, iq4_xs, ACT_Q8_256, 256, 136)
 
-/* Types that are rare, or whose weights are looked up in code books: each tier has one kernel for all
- * of them, which takes decoded weights. Besides the above: weights per scale (FLOAT_SUBS: 16, whose
- * scale is a float), and the parts of a packed block, in the words of packing.c. */
+/* Types that are rare, or whose weights are looked up in code books: each tier has one kernel for
+ * all of them, which takes decoded weights. Besides the above: weights per scale (FLOAT_SUBS: 16,
+ * whose scale is a float), and the parts of a packed block, in the words of packing.c. */
 enum { FLOAT_SUBS = 64 };
 #define CODED_TYPES(Y, X)                                                                          \
     Y(X, IQ2_XXS, iq2_xxs, ACT_Q8_256, 256, 66, 32, U16(0), WORDS(2, 16))                          \
@@ -282,8 +282,8 @@ static inline float e8m0_half(uint8_t e)
     return 0.5f * v;
 }
 
-/* Returns NVFP4's scale for doubled levels: half of an unsigned float of 4 bits of exponent and 3 of
- * mantissa. 0x7f, which stands for none, counts as 0. */
+/* Returns NVFP4's scale for doubled levels: half of an unsigned float of 4 bits of exponent and 3
+ * of mantissa. 0x7f, which stands for none, counts as 0. */
 #define UE4M3_HALF_UNIT 0x1p+119f /* times its bits where a float of 32 bits has its own */
 enum { UE4M3_NONE = 0x7f };
 static inline float ue4m3_half(uint8_t e)
@@ -294,8 +294,8 @@ static inline float ue4m3_half(uint8_t e)
     return v * UE4M3_HALF_UNIT;
 }
 
-/* Returns IQ1_M's d, and above it its 16 scales of 3 bits: in the file they are four numbers of 16 bits, of
- * which each has a nibble of d above four scales. */
+/* Returns IQ1_M's d, and above it its 16 scales of 3 bits: in the file they are four numbers of 16
+ * bits, of which each has a nibble of d above four scales. */
 static inline uint64_t scales_gather(const uint8_t *scales)
 {
     uint64_t v, gathered = 0;

@@ -9,7 +9,6 @@
 
 typedef struct cache_spec cache_spec;
 typedef struct gguf gguf;
-typedef struct store_class store_class;
 
 /* Ways in which positions enter a model. */
 typedef enum rope_kind {
@@ -20,23 +19,48 @@ typedef enum rope_kind {
 } rope_kind;
 
 typedef enum ffn_kind {
-    FFN_SWIGLU,     /* silu(gate) * up */
-    FFN_SWIGLU_CUT, /* g * sigmoid(1.702 g) * (u + 1), where g is at most 7, u within +-7 */
-    FFN_GEGLU,      /* gelu(gate) * up */
-    FFN_GELU,       /* gelu(up), GELU in its tanh form */
-    FFN_ERF,        /* gelu(up), GELU by erf */
-    FFN_RELU        /* relu(up), or where the file has gates gelu(gate) * up */
+    FFN_SWIGLU,       /* silu(gate) * up */
+    FFN_SWIGLU_CUT,   /* g * sigmoid(1.702 g) * (u + 1), where g is at most 7, u within +-7 */
+    FFN_GEGLU,        /* gelu(gate) * up */
+    FFN_GELU,         /* gelu(up), GELU in its tanh form */
+    FFN_ERF,          /* gelu(up), GELU by erf */
+    FFN_RELU,         /* relu(up), or where the file has gates gelu(gate) * up */
+    FFN_RELU_SQUARED, /* relu(up)^2 */
+    FFN_XIELU         /* xIELU(up), with numbers of each layer (layout.h) */
 } ffn_kind;
+
+/* Forms of a layer that some architectures have. What a tensor shows is no form: biases, for
+ * example, are added where the file has them. */
+enum {
+    FORM_NORMS_AFTER = 1,    /* nothing is normed before products, but what they add (post_norms) */
+    FORM_PARALLEL = 2,       /* layers without ffn_norm: attention's norm is the feed-forward part's
+                                   as well */
+    FORM_NORMS_UNBIASED = 4, /* norms that take the mean off have no bias */
+    FORM_ROTATED_NORMS = 8,  /* heads are normed after their rotation */
+    FORM_UNIT_NORMS = 16,    /* the same without weights, in layers that rotate */
+    FORM_OWN_NORMS = 32,     /* each head has its own norm, if the file has any */
+    FORM_GATED = 64,         /* attention's result is multiplied with the sigmoid of another
+                                   product (attn_gate): a number for each of its own, or a head */
+    FORM_GATED_SOFTPLUS = 128, /* with softplus in its place */
+    FORM_GATED_IN_Q = 256,     /* attn_q has each head's gates after its queries */
+    FORM_HEAD_BIAS = 512,      /* logits have a bias where the file has one */
+    FORM_OPTIONAL_NORMS = 1024 /* norms of heads are there where the file has them */
+};
 
 /* Optional keys that an architecture has; where it has them not, they must be neutral. */
 enum {
-    KEYS_SCALES = 1,   /* embedding_scale, residual_scale, attention.scale; logit_scale divides */
-    KEYS_WINDOW = 2,   /* attention.sliding_window and its pattern, rope.freq_base_swa */
-    KEYS_CAPS = 4,     /* attn_logit_softcapping, final_logit_softcapping */
-    KEYS_TAPS = 8,     /* extract_layers, target_hidden_size, norm_before_residual */
-    KEYS_ENCODER = 16, /* decoder_block_count, decoder_start_token_id, forced_bos_token_id */
-    KEYS_BUCKETS = 32, /* attention.relative_buckets_count */
-    KEYS_EXPERTS = 64  /* expert_..., leading_dense_block_count */
+    KEYS_SCALES = 1,     /* embedding_scale, residual_scale, attention.scale; logit_scale divides */
+    KEYS_WINDOW = 2,     /* attention.sliding_window and its pattern, rope.freq_base_swa */
+    KEYS_CAPS = 4,       /* attn_logit_softcapping, final_logit_softcapping */
+    KEYS_TAPS = 8,       /* extract_layers, target_hidden_size, norm_before_residual */
+    KEYS_ENCODER = 16,   /* decoder_block_count, decoder_start_token_id, forced_bos_token_id */
+    KEYS_BUCKETS = 32,   /* attention.relative_buckets_count */
+    KEYS_EXPERTS = 64,   /* expert_..., leading_dense_block_count, interleave_moe_layer_step */
+    KEYS_IMAGES = 128,   /* keys of models that also see images, without a part in a text */
+    KEYS_YARN_LOG = 256, /* rope.scaling.yarn_log_multiplier */
+    KEYS_TEMPERATURE = 512, /* attention.temperature_scale, temperature_length */
+    KEYS_NEXTN = 1024,      /* block_count has nextn_predict_layers more than there are layers */
+    KEYS_LOGIT_SCALE = 2048 /* logit_scale, which multiplies */
 };
 
 typedef struct block_class block_class; /* model/block/block.h */
@@ -46,7 +70,7 @@ typedef struct model_shape model_shape;
 typedef struct arch_layers {
     /* The blocks of a layer, in their order, and then NULL. */
     const block_class *const *(*blocks)(const model_shape *s, int32_t layer);
-    const store_class *store; /* state of some, besides keys and values; NULL: there is none */
+    bool states; /* some have a state that runs through the text */
 } arch_layers;
 
 /* Most layers of a target whose states a model of this kind sees. */
@@ -56,28 +80,38 @@ typedef struct arch {
     const char *name; /* general.architecture, and the prefix of its keys */
     rope_kind rope;
     ffn_kind ffn;
-    uint32_t keys;         /* KEYS_... */
-    bool encoder;          /* there is one, and each layer reads its output */
-    bool layer_norm;       /* norms take the mean off, and have a bias; else RMS */
-    bool head_norms;       /* each head of Q and K is normed before it is rotated */
-    bool wide_norms;       /* the same of all heads of a row together */
-    bool post_norms;       /* the outputs of attention and feed-forward are normed as well */
-    bool sinks;            /* attention may look at nothing: each head has a sink */
-    bool expert_biases;    /* routers and experts have biases */
-    bool post_is_ffn_norm; /* the file calls ffn_norm post_attention_norm */
-    bool norms_sums;       /* norms are of embeddings and of each sum with what is added:
+    uint32_t keys;          /* KEYS_... */
+    uint32_t forms;         /* FORM_... */
+    bool encoder;           /* there is one, and each layer reads its output */
+    bool layer_norm;        /* norms take the mean off, and have a bias; else RMS */
+    bool head_norms;        /* each head of Q and K is normed before it is rotated */
+    bool wide_norms;        /* the same of all heads of a row together */
+    bool post_norms;        /* the outputs of attention and feed-forward are normed as well */
+    bool sinks;             /* attention may look at nothing: each head has a sink */
+    bool post_is_ffn_norm;  /* the file calls ffn_norm post_attention_norm */
+    bool norms_sums;        /* norms are of embeddings and of each sum with what is added:
                                        nothing is normed before a product, nor after the layers */
-    bool gate_in_up;       /* ffn_up has the gate's rows in front of its own */
-    bool longrope;         /* may have RoPE factors for short and for long contexts */
-    bool sqrt_embedding;   /* embeddings are multiplied with sqrt(n_embd) */
-    int32_t window;        /* window of local layers, where the file does not say; 0: none */
-    int32_t window_period; /* every so many layers the last one sees all; 0: none does */
-    double local_base;     /* base of local layers' rotation, unscaled; 0: as in the others */
+    bool gate_in_up;        /* ffn_up has the gate's rows in front of its own */
+    bool longrope;          /* may have RoPE factors for short and for long contexts */
+    bool sqrt_embedding;    /* embeddings are multiplied with sqrt(n_embd) */
+    int32_t no_rope_period; /* every so many layers the last one is not rotated; 0: all are */
+    struct {
+        int32_t window, period; /* if the file does not say: window of local layers, 0: none;
+                                   every so many layers the last one sees all, 0: none does */
+        bool first;             /* the first one of them does, not the last */
+        bool rotated_alone;     /* layers that see all are not rotated */
+        bool unscaled;          /* frequencies of local layers are not scaled */
+        double base;            /* base of their rotation; 0: as in the others */
+    } local;
     struct {
         float attention, logit;
-    } cap;                     /* caps, where the file does not say; 0: none */
-    router_gate gate;          /* gate of experts, where the file does not say */
-    bool weights_normed;       /* the same */
+    } cap; /* caps, where the file does not say; 0: none */
+    struct {
+        router_gate gate;    /* if the file does not say */
+        bool weights_normed; /* the same */
+        bool biases;         /* routers and experts have biases */
+        bool by_router;      /* layers without a router have a feed-forward part */
+    } experts;
     bool yarn_exact;           /* the ends of YaRN's blend are no whole pairs */
     const arch_layers *layers; /* NULL: the usual ones */
     int32_t wide_layers;       /* a model of so many layers divides scores by sqrt(n_embd / n_heads)
@@ -88,6 +122,8 @@ typedef struct arch {
 extern const arch *arch_of_test;
 /* The architecture with this name; NULL: drey does not know it. */
 const arch *arch_find(const char *name, size_t n_bytes);
+/* The name of architecture i; NULL after the last one. */
+const char *arch_name(size_t i);
 
 /* "ARCH.suffix" in out, which is returned. */
 const char *arch_key(const arch *a, const char *suffix, char out[96]);
@@ -100,6 +136,8 @@ typedef struct rope_shape {
     double fast, slow;       /* turns within the original context where the blend begins, ends */
     double original_context; /* positions */
     double magnitude;        /* cosines and sines are multiplied with it */
+    int32_t n_rot;           /* rotated numbers of a head, even */
+    int32_t first;           /* first of its angles among those of a row */
 } rope_shape;
 
 /* A model that is a layer after another one, its target (EAGLE): what it sees of it. */
@@ -112,7 +150,28 @@ typedef struct tap_shape {
 } tap_shape;
 
 /* Rotations of a model's layers: of those that see all, of local ones. */
-enum { ROPE_OF_ALL, ROPE_OF_LOCAL, ROPES };
+enum { ROPE_OF_NONE = -1, ROPE_OF_ALL, ROPE_OF_LOCAL, ROPES };
+
+/* Attention of one kind of layer. Letters used for shapes: H n_heads, K n_heads_kv, S head_dim (of
+ * queries and keys). */
+typedef struct attention_shape {
+    int32_t n_heads, n_heads_kv; /* heads of queries; of keys and values, which divides that */
+    int32_t head_dim;            /* numbers of a head's queries and keys */
+    int32_t v_dim;               /* numbers of a head's values: head_dim in most models */
+    int32_t window;              /* a row sees the last so many positions; 0: all */
+    bool local;                  /* its layers are local, also where the window hides nothing */
+    int32_t rope;                /* its rotation, of model_shape.rope, or ROPE_OF_NONE */
+    float scale;                 /* scores are multiplied with it */
+} attention_shape;
+
+enum { MODEL_MAX_LAYERS = 1024, ATTENTION_KINDS = 16, LAYER_ATTENDS_NOT = 255 };
+
+/* Properties that differ from layer to layer. */
+typedef struct layer_shape {
+    int32_t n_ff;      /* width of its feed-forward part; 0: it has none */
+    uint8_t attention; /* its kind, of model_shape.attention, or LAYER_ATTENDS_NOT */
+    bool experts;      /* its feed-forward part is a mixture */
+} layer_shape;
 
 /* Shape of a model with an encoder, which reads the input, and a decoder, which writes. */
 typedef struct encoder_shape {
@@ -127,69 +186,96 @@ typedef struct encoder_shape {
  * row, and may have one more that all rows take (shared). */
 typedef struct expert_shape {
     router_shape router; /* n_experts 0: the model has none */
-    int32_t n_dense;     /* the first so many layers have a feed-forward part of n_ff instead */
     int32_t n_ff;        /* width of an expert */
     int32_t n_ff_shared; /* 0: none is shared */
 } expert_shape;
 
-/* Letters used for shapes: D n_embd, H n_heads, K n_heads_kv, S head_dim (of queries and keys), F
- * n_ff, V n_vocab. */
+/* Layers with a state that runs through the text. */
+typedef struct recurrent_shape {
+    int32_t n_taps; /* rows before a row that its convolution sees */
+    int32_t n_k_heads, n_v_heads,
+        head_dim;   /* heads of keys and queries, of values; numbers of each */
+    bool in_turns;  /* value head h has key head h mod n_k_heads; else neighbours share one */
+    int32_t stride; /* states are kept at its multiples (block/block.h) */
+} recurrent_shape;
+
+/* Letters used for shapes: D n_embd, F n_ff, V n_vocab; those of attention are its own. */
 struct model_shape {
     const arch *arch;
     int32_t first_layer; /* before it come layers that others compute (layout.h) */
-    int32_t n_layers, n_embd, n_heads, n_heads_kv, head_dim, n_ff, n_vocab;
-    int32_t v_dim; /* numbers of a head's values, head_dim in most models */
-    int32_t n_rot; /* rotated numbers of a head, even; 0: none */
+    int32_t n_layers, n_embd, n_vocab;
     int32_t n_context_train;
     struct {
         bool ends;     /* the file has no numbers for positions after n_context_train */
         bool longrope; /* frequencies are divided by rope_factors_short */
     } context;
-    int32_t window, window_period; /* 0: no layer is local; as in arch */
     float norm_eps;
     struct {
-        float embedding, residual, attention, logit;
+        float embedding, residual, logit;
     } scale; /* factors that they are multiplied with */
     struct {
         float attention, logit; /* x becomes cap * tanh(x / cap); 0: it stays */
     } cap;
+    struct {
+        float scale;    /* queries are multiplied with 1 + scale ln(1 + floor(p / length)), */
+        int32_t length; /* p being the position; scale 0: they stay */
+    } temperature;
     rope_shape rope[ROPES];
-    int32_t n_ropes; /* 1: local layers rotate as the others do */
+    int32_t n_ropes;  /* 1: local layers rotate as the others do; 0: none is rotated */
+    int32_t n_angles; /* cosines and sines of a row, of all rotations */
     tap_shape taps;
     encoder_shape encoder;
     expert_shape experts;
+    recurrent_shape recurrent;
+    attention_shape attention[ATTENTION_KINDS]; /* the first layer's that attends, ... */
+    int32_t n_attentions;
+    layer_shape layer[MODEL_MAX_LAYERS];
 };
 
-/* Numbers of a row: queries, keys, values, and what attention makes of them. */
-static inline int64_t shape_queries(const model_shape *s)
+/* Its layers have one of these forms; a shape may be sizes alone. */
+static inline bool shape_has_form(const model_shape *s, uint32_t forms)
 {
-    return (int64_t)s->n_heads * s->head_dim;
-}
-static inline int64_t shape_keys(const model_shape *s)
-{
-    return (int64_t)s->n_heads_kv * s->head_dim;
-}
-static inline int64_t shape_values(const model_shape *s)
-{
-    return (int64_t)s->n_heads_kv * s->v_dim;
-}
-static inline int64_t shape_attended(const model_shape *s)
-{
-    return (int64_t)s->n_heads * s->v_dim;
+    return s->arch && s->arch->forms & forms;
 }
 
-/* Numbers of a row of the widest feed-forward part. */
-static inline int32_t shape_widest_ff(const model_shape *s)
+/* NULL: the layer has no attention. */
+static inline const attention_shape *layer_attention(const model_shape *s, int32_t layer)
 {
-    const expert_shape *e = &s->experts;
-    int32_t of_experts = e->n_ff > e->n_ff_shared ? e->n_ff : e->n_ff_shared;
-    bool dense = e->router.n_experts == 0 || e->n_dense > 0;
-    return dense && s->n_ff > of_experts ? s->n_ff : of_experts;
+    const uint8_t kind = s->layer[layer].attention;
+    return kind == LAYER_ATTENDS_NOT ? NULL : &s->attention[kind];
 }
+
+/* Numbers of a row: queries, keys, values, and what attention makes of them. */
+static inline int64_t attention_queries(const attention_shape *a)
+{
+    return (int64_t)a->n_heads * a->head_dim;
+}
+static inline int64_t attention_keys(const attention_shape *a)
+{
+    return (int64_t)a->n_heads_kv * a->head_dim;
+}
+static inline int64_t attention_values(const attention_shape *a)
+{
+    return (int64_t)a->n_heads_kv * a->v_dim;
+}
+static inline int64_t attention_out(const attention_shape *a)
+{
+    return (int64_t)a->n_heads * a->v_dim;
+}
+
 static inline bool layer_has_experts(const model_shape *s, int32_t layer)
 {
-    return s->experts.router.n_experts > 0 && layer >= s->experts.n_dense;
+    return s->layer[layer].experts;
 }
+/* Numbers of a row of the widest feed-forward part, and of what the widest attention makes. */
+int32_t shape_widest_ff(const model_shape *s);
+int64_t shape_widest_out(const model_shape *s);
+/* The first layer that is a mixture; n_layers: there is none. */
+int32_t shape_first_mixture(const model_shape *s);
+/* Layers that are mixtures. */
+int32_t shape_expert_layers(const model_shape *s);
+/* Forgets the layers before `first` and after the n that come then. */
+void shape_keep(model_shape *s, int32_t first, int32_t n);
 
 /* Numbers of the states of one row of the target, one tap after the other. */
 static inline int64_t tapped_numbers(const model_shape *s)
@@ -213,21 +299,17 @@ model_shape shape_of_encoder(const model_shape *decoder);
 /* Layers have a state that runs through the text. */
 static inline bool shape_has_states(const model_shape *s)
 {
-    return s->arch->layers && s->arch->layers->store;
+    return s->arch && s->arch->layers && s->arch->layers->states; /* a shape may be sizes alone */
 }
+/* States of such a model are kept at multiples of this: so often that they take a byte for every 16
+ * numbers of a row and layer, at most. (A row's keys and values take some times that.) */
+int32_t model_state_stride(const model_shape *s);
 /* The stores that its layers need for each text (block/block.c). */
 cache_spec model_cache_spec(const model_shape *s, kv_format format);
 
 /* Reads and checks the shape keys; n_vocab comes from the embedding tensor. Errors name
  * the file. */
 drey_status model_shape_read(model_shape *s, const gguf *g, drey_error *err);
-
-/* The layer sees only the last s->window positions. */
-static inline bool layer_is_local(const model_shape *s, int32_t layer)
-{
-    int32_t period = s->window_period;
-    return s->window > 0 && (period == 0 || layer % period < period - 1);
-}
 
 /* The keys under "ARCH.": each has to be one that is read, one that has no influence on the
  * numbers, or neutral: 0, false or empty (for factors also 1). Any other is DREY_ERR_UNSUPPORTED
@@ -243,9 +325,9 @@ int32_t arch_keys_refused(const model_shape *s, const gguf *g,
  * nextn). They have no part in a text and are not computed. */
 int32_t arch_mtp_blocks(const arch *a, const gguf *g);
 
-/* Reads the RoPE keys; sizes and the window have been read. */
+/* Reads the RoPE keys; sizes and kinds of attention have been read. */
 drey_status rope_read(model_shape *s, const gguf *g, drey_error *err);
-/* Angle per position of each of the n_rot / 2 pairs; factors: rope_freqs [n_rot / 2] or NULL.
+/* Angle per position of each of its n_rot / 2 pairs; factors: rope_freqs [n_rot / 2] or NULL.
  * Returns what cosines and sines are multiplied with. */
 double rope_frequencies(const model_shape *s, const rope_shape *rope, const float *factors,
                         double *out);

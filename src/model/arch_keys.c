@@ -33,14 +33,18 @@ typedef struct known_key {
  * array where every item is. */
 static const known_key known[] = {
     {"attention.sliding_window", KEY_INT, KEYS_WINDOW},
-    {"attention.sliding_window_pattern", KEY_INT, KEYS_WINDOW},
+    {"attention.sliding_window_pattern", KEY_CHECKED, KEYS_WINDOW},
+    {"attention.key_length_swa", KEY_INT, KEYS_WINDOW},
+    {"attention.value_length_swa", KEY_INT, KEYS_WINDOW},
     {"rope.freq_base_swa", KEY_NUMBER, KEYS_WINDOW},
+    {"rope.dimension_count_swa", KEY_INT, KEYS_WINDOW},
     {"attn_logit_softcapping", KEY_NUMBER, KEYS_CAPS},
     {"final_logit_softcapping", KEY_NUMBER, KEYS_CAPS},
     {"attention.scale", KEY_NUMBER, KEYS_SCALES},
     {"logit_scale", KEY_NUMBER, KEYS_SCALES},
     {"embedding_scale", KEY_NUMBER, KEYS_SCALES},
     {"residual_scale", KEY_NUMBER, KEYS_SCALES},
+    {"logit_scale", KEY_NUMBER, KEYS_LOGIT_SCALE},
     {"rope.scaling.finetuned", KEY_SET, KEYS_SCALES}, /* granite: whether there is RoPE at all */
     {"extract_layers", KEY_CHECKED, KEYS_TAPS},
     {"target_hidden_size", KEY_CHECKED, KEYS_TAPS},
@@ -58,14 +62,21 @@ static const known_key known[] = {
     {"expert_weights_scale", KEY_NUMBER, KEYS_EXPERTS},
     {"expert_group_count", KEY_INT, KEYS_EXPERTS},
     {"expert_group_used_count", KEY_INT, KEYS_EXPERTS},
+    {"expert_shared_count", KEY_INT, KEYS_EXPERTS},
     {"leading_dense_block_count", KEY_INT, KEYS_EXPERTS},
+    {"interleave_moe_layer_step", KEY_INT, KEYS_EXPERTS},
+    {"rope.dimension_sections", KEY_WITHOUT, KEYS_IMAGES}, /* in a text all are its positions */
+    {"n_deepstack_layers", KEY_WITHOUT, KEYS_IMAGES},
+    {"rope.scaling.yarn_log_multiplier", KEY_NUMBER, KEYS_YARN_LOG},
+    {"attention.temperature_scale", KEY_NUMBER, KEYS_TEMPERATURE},
+    {"attention.temperature_length", KEY_INT, KEYS_TEMPERATURE},
     {"block_count", KEY_INT, 0},
     {"nextn_predict_layers", KEY_INT, 0},
     {"context_length", KEY_INT, 0},
     {"embedding_length", KEY_INT, 0},
-    {"feed_forward_length", KEY_INT, 0},
-    {"attention.head_count", KEY_INT, 0},
-    {"attention.head_count_kv", KEY_INT, 0},
+    {"feed_forward_length", KEY_CHECKED, 0},
+    {"attention.head_count", KEY_CHECKED, 0},
+    {"attention.head_count_kv", KEY_CHECKED, 0},
     {"attention.key_length", KEY_INT, 0},
     {"attention.value_length", KEY_INT, 0},
     {"attention.layer_norm_rms_epsilon", KEY_NUMBER, 0}, /* the one of its norms */
@@ -83,6 +94,7 @@ static const known_key known[] = {
     {"rope.scaling.yarn_beta_slow", KEY_NUMBER, 0},
     {"pooling_type", KEY_INT, 0},                         /* pooling of its texts into vectors */
     {"vocab_size", KEY_WITHOUT, 0},                       /* the embedding's rows say it */
+    {"use_parallel_residual", KEY_WITHOUT, 0},            /* its tensors say it */
     {"tensor_data_layout", KEY_WITHOUT, 0},               /* origin of the file */
     {"rope.scaling.finetuned", KEY_WITHOUT, 0},           /* training of the model */
     {"attention.sliding_window_pattern", KEY_WITHOUT, 0}, /* pattern of a window that is refused */
@@ -93,6 +105,8 @@ static const known_key known[] = {
     {"attention.output_scale", KEY_FACTOR, 0},
     {"rope.scaling.alpha", KEY_FACTOR, 0},
     {"num_loops", KEY_FACTOR, 0},
+    {"interleave_moe_layer_step", KEY_FACTOR, 0},
+    {"moe_every_n_layers", KEY_FACTOR, 0},
     {"expert_count", KEY_FACTOR, 0}, /* one expert is none */
 };
 
@@ -127,7 +141,8 @@ static bool is_neutral(const gguf_key *key, gguf_string suffix, const known_key 
         return key->kind == GGUF_BOOL && !is_zero(key);
     if (gguf_is_text(suffix, "attention.sliding_window") && number >= s->n_context_train)
         return true;
-    if (gguf_is_text(suffix, "attention.scale") && fabs(number * sqrt(s->head_dim) - 1.0) < 1e-5)
+    if (gguf_is_text(suffix, "attention.scale") &&
+        fabs(number * sqrt(s->attention[0].head_dim) - 1.0) < 1e-5)
         return true;
     if (gguf_is_text(suffix, "hidden_activation") && gguf_is_text(gguf_text_of(key), "silu"))
         return true;
@@ -140,19 +155,6 @@ static bool has_kind(const gguf_key *key, key_use use)
                             : use == KEY_NUMBER ? GGUF_WANT_NUMBER
                             : use == KEY_BOOL   ? GGUF_WANT_BOOL
                                                 : GGUF_WANT_TEXT);
-}
-
-/* Returns whether a key lists the local layers, an item for each, as the architecture has them. */
-static bool is_default_pattern(const gguf_key *key, const model_shape *s)
-{
-    const int32_t period = s->arch->window_period;
-    if (key->kind != GGUF_ARRAY || key->n_items < (uint64_t)s->n_layers ||
-        (key->item_kind != GGUF_BOOL && !gguf_is_int(key->item_kind)))
-        return false;
-    for (int32_t i = 0; i < s->n_layers; i++)
-        if ((gguf_item_int(key, (uint64_t)i) != 0) != (period == 0 || i % period < period - 1))
-            return false;
-    return true;
 }
 
 /* A key's value for a message. */
@@ -181,8 +183,7 @@ static drey_status check_key(const gguf_key *key, gguf_string suffix, const mode
     if (k && (k->use == KEY_WITHOUT || k->use == KEY_CHECKED))
         return DREY_OK;
     if (k && k->use != KEY_FACTOR && k->use != KEY_SET) {
-        bool pattern = gguf_is_text(suffix, "attention.sliding_window_pattern");
-        if (!has_kind(key, k->use) && !(pattern && is_default_pattern(key, s)))
+        if (!has_kind(key, k->use))
             FAIL(err, DREY_ERR_UNSUPPORTED,
                  "key %s is %s, where drey computes models with one %s only", name,
                  show_value(key, value),

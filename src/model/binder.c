@@ -104,6 +104,23 @@ void bind_room(binder *b, int64_t n, float **out)
     *out = b->arena ? arena_take(b->arena, (size_t)n * sizeof(float)) : &nothing;
 }
 
+static void bind_equal(binder *b, float number, int64_t n, float **out)
+{
+    bind_room(b, n, out);
+    for (int64_t i = 0; b->arena && i < n; i++)
+        (*out)[i] = number;
+}
+
+void bind_zeros(binder *b, int64_t n, float **out)
+{
+    bind_equal(b, 0.0f, n, out);
+}
+
+void bind_ones(binder *b, int64_t n, float **out)
+{
+    bind_equal(b, 1.0f, n, out);
+}
+
 void *bind_own(binder *b, layer_layout *y, size_t n_bytes)
 {
     assert(n_bytes <= sizeof b->own);

@@ -46,6 +46,9 @@ drey_status bind_vector(binder *b, const char *role, int64_t n, float **out);
 drey_status bind_vector_if(binder *b, const char *role, int64_t n, float **out);
 /* Room for n numbers that come from elsewhere. */
 void bind_room(binder *b, int64_t n, float **out);
+/* n numbers of 0; of 1. */
+void bind_zeros(binder *b, int64_t n, float **out);
+void bind_ones(binder *b, int64_t n, float **out);
 /* Memory of a block's own tensors: layer_layout.own. */
 void *bind_own(binder *b, layer_layout *y, size_t n_bytes);
 /* n neighbouring matrices [rows][k] of each of the layer's experts, which one tensor has. */

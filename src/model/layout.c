@@ -16,7 +16,8 @@
 /* Returns whether the head's product has a bias for each number. */
 static bool has_head_bias(const model_shape *s, const gguf *g)
 {
-    return shape_reads(s) && gguf_find_tensor(g, "output.bias");
+    return (shape_reads(s) || shape_has_form(s, FORM_HEAD_BIAS)) &&
+           gguf_find_tensor(g, "output.bias");
 }
 
 static size_t n_expert_layers(const model_shape *s)
@@ -130,7 +131,11 @@ static drey_status bind_norm(binder *b, const char *what, float **norm, float **
     snprintf(name, sizeof name, "%s%s.weight", binder_half(b), what);
     TRY(bind_whole_vectors(b, name, s->n_embd, 1, norm));
     snprintf(name, sizeof name, "%s%s.bias", binder_half(b), what);
-    return s->arch->layer_norm ? bind_whole_vectors(b, name, s->n_embd, 1, bias) : DREY_OK;
+    if (shape_has_form(s, FORM_NORMS_UNBIASED))
+        bind_zeros(b, s->n_embd, bias);
+    else if (s->arch->layer_norm)
+        return bind_whole_vectors(b, name, s->n_embd, 1, bias);
+    return DREY_OK;
 }
 
 /* Vectors in front of the layers and after them. */
@@ -151,12 +156,13 @@ static drey_status bind_rope_factors(const binder *b)
 {
     const model_shape *s = &b->layout->shape;
     const gguf_tensor *t;
-    if (s->n_rot > 0 && gguf_find_tensor(b->g, "rope_freqs.weight"))
-        TRY(find(b, "rope_freqs.weight", s->n_rot / 2, &t));
+    const int32_t n_pairs = s->rope[ROPE_OF_ALL].n_rot / 2;
+    if (n_pairs > 0 && gguf_find_tensor(b->g, "rope_freqs.weight"))
+        TRY(find(b, "rope_freqs.weight", n_pairs, &t));
     if (!s->context.longrope)
         return DREY_OK;
-    TRY(find(b, "rope_factors_short.weight", s->n_rot / 2, &t));
-    return find(b, "rope_factors_long.weight", s->n_rot / 2, &t);
+    TRY(find(b, "rope_factors_short.weight", n_pairs, &t));
+    return find(b, "rope_factors_long.weight", n_pairs, &t);
 }
 
 static drey_status bind_model(binder *b)
@@ -185,11 +191,12 @@ static drey_status bind_model(binder *b)
 static drey_status bind_reader(binder *b, reader_layout *reader, int32_t layer)
 {
     const model_shape *s = &b->layout->shape;
+    const attention_shape *a = layer_attention(s, 0);
     weight **const of[] = {&reader->k, &reader->v};
     float **const bias[] = {&reader->k_bias, &reader->v_bias};
     char name[64];
     for (int32_t i = 0; i < 2; i++) {
-        const int64_t n = i ? shape_values(s) : shape_keys(s);
+        const int64_t n = i ? attention_values(a) : attention_keys(a);
         snprintf(name, sizeof name, "dec.blk.%d.cross_attn_%c.weight", layer, i ? 'v' : 'k');
         TRY(bind_whole(b, name, s->n_embd, n, of[i]));
         snprintf(name, sizeof name, "dec.blk.%d.cross_attn_%c.bias", layer, i ? 'v' : 'k');
@@ -236,6 +243,19 @@ static layout_counts count(const model_shape *s, const gguf *g)
     return (layout_counts){(size_t)l.n_matrices, (size_t)l.n_vectors, b.n_bytes};
 }
 
+static size_t frequency_bytes(const rope_shape *rope)
+{
+    return (size_t)rope->n_rot / 2 * sizeof(double);
+}
+
+static size_t angles_bytes(const model_shape *s)
+{
+    size_t total = 0;
+    for (int32_t i = 0; i < s->n_ropes; i++)
+        total += arena_size(frequency_bytes(&s->rope[i]));
+    return total;
+}
+
 size_t model_layout_bytes(const model_shape *s, const gguf *g)
 {
     const layout_counts n = count(s, g);
@@ -244,17 +264,18 @@ size_t model_layout_bytes(const model_shape *s, const gguf *g)
            arena_size(n.n_matrices * sizeof(weight)) +
            arena_size(n_readers * sizeof(reader_layout)) +
            arena_size(n_expert_layers(s) * sizeof(expert_layer)) +
-           arena_size(n.n_vectors * sizeof(layout_vector)) + n.n_bytes +
-           (size_t)s->n_ropes * arena_size((size_t)s->n_rot / 2 * sizeof(double)) +
+           arena_size(n.n_vectors * sizeof(layout_vector)) + n.n_bytes + angles_bytes(s) +
            program_bytes(s->n_layers, s->encoder.n_readers);
 }
 
 static void number_states(model_layout *l)
 {
-    int32_t n = 0;
     for (int32_t i = 0; i < l->shape.n_layers; i++) {
-        l->layer[i].state = n;
-        n += layer_has_state(&l->shape, i);
+        l->layer[i].kv = l->layer[i].state = 0;
+        for (int32_t j = 0; j < i; j++) {
+            l->layer[i].kv += layer_attends(&l->shape, j);
+            l->layer[i].state += layer_store(&l->shape, i) == layer_store(&l->shape, j);
+        }
     }
 }
 
@@ -275,7 +296,7 @@ static drey_status layout_init(model_layout *l, const model_shape *shape, const 
         l->experts = arena_take(a, n_expert_layers(s) * sizeof *l->experts);
     l->vector = arena_take(a, n.n_vectors * sizeof *l->vector);
     for (int32_t i = 0; i < s->n_ropes; i++)
-        l->angles.frequency[i] = arena_take(a, (size_t)s->n_rot / 2 * sizeof(double));
+        l->angles.frequency[i] = arena_take(a, frequency_bytes(&s->rope[i]));
     program_init(&l->program, s->n_layers, s->encoder.n_readers, a);
     TRY(error_in_file(err, gguf_shard_path(g, 0), bind_all(&b)));
     number_states(l);
@@ -348,10 +369,8 @@ static weight *move_looked_up(model_layout *l, int32_t first, int32_t end, bool 
 /* A mixture's first layers may have none. */
 static void keep_experts(model_layout *l, int32_t first, int32_t n)
 {
-    expert_shape *e = &l->shape.experts;
     bool any = l->experts && experts_layers(l->experts + first, n) > 0;
     l->experts = any ? l->experts + first : NULL;
-    e->n_dense = max_i32(e->n_dense - first, 0);
 }
 
 void model_layout_keep(model_layout *l, int32_t first, int32_t n, bool inner)
@@ -378,8 +397,7 @@ void model_layout_keep(model_layout *l, int32_t first, int32_t n, bool inner)
     l->n_matrices = (int32_t)(after - l->matrix);
     keep_experts(l, first, n);
     l->layer += first;
-    l->shape.n_layers = n;
-    l->shape.first_layer += first;
+    shape_keep(&l->shape, first, n);
     number_states(l);
     program_write(&l->program, l);
 }
@@ -421,12 +439,13 @@ static int32_t bucket_of(int32_t d, int32_t n)
 static void fill_bias(const model_shape *s, const attention_tensors *y)
 {
     const attend_bias *bias = &y->positions.bias;
+    const int32_t n_heads = s->attention[0].n_heads;
     int32_t n = shape_encodes(s) ? s->encoder.n_buckets / 2 : s->encoder.n_buckets;
-    for (int32_t head = 0; head < s->n_heads; head++)
+    for (int32_t head = 0; head < n_heads; head++)
         for (int32_t d = -bias->n_after; d <= bias->n_before; d++) {
             int32_t bucket = d < 0 ? n + bucket_of(-d, n) : bucket_of(d, n);
             y->positions.by_distance[head * bias->ld + bias->n_after + d] =
-                y->positions.buckets[bucket * s->n_heads + head];
+                y->positions.buckets[bucket * n_heads + head];
         }
 }
 
@@ -440,10 +459,11 @@ drey_status model_layout_read(model_layout *l, const gguf *g, weights *w, drey_e
     float factors[512];
     const char *name =
         l->shape.context.longrope ? "rope_factors_short.weight" : "rope_freqs.weight";
-    const gguf_tensor *t = l->shape.n_rot > 0 ? gguf_find_tensor(g, name) : NULL;
+    const int32_t n_pairs = l->shape.rope[ROPE_OF_ALL].n_rot / 2;
+    const gguf_tensor *t = n_pairs > 0 ? gguf_find_tensor(g, name) : NULL;
     if (t)
         TRY(weights_read_vector(w, t, factors, err));
-    for (int32_t i = 0; t && i < l->shape.n_rot / 2; i++)
+    for (int32_t i = 0; t && i < n_pairs; i++)
         if (!(factors[i] >= 1e-6f && factors[i] <= 1e6f))
             FAIL(err, DREY_ERR_FORMAT, "%s: tensor %s holds %g; the file is broken",
                  SHOWN_PATH(gguf_shard_path(g, t->part)), name, (double)factors[i]);

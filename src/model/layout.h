@@ -11,6 +11,7 @@ typedef struct gguf_tensor gguf_tensor;
 
 /* The way of a block's sum to the residual stream: NULL where nothing is done. */
 typedef struct added_tensors {
+    float scale;                   /* multiplies the sum, after its norm */
     float *bias;                   /* [D] */
     float *norm;                   /* [D]: of the sum, before it is added */
     float *of_both, *of_both_bias; /* [D]: of the residual stream after it was added */
@@ -24,11 +25,13 @@ typedef struct attention_tensors {
                           embedding, and are twice as wide */
     float *q_bias, *k_bias, *v_bias; /* [H*S], [K*S] twice */
     struct {
-        float *q, *k; /* [S]: of each head; [H*S], [K*S]: of all together (arch.h: wide_norms) */
+        float *q, *k;   /* [S]: of each head; [H*S], [K*S]: of all together (arch.h: wide_norms) */
+        float *no_bias; /* [S] of 0: they take the mean off; NULL: RMS */
+        bool own;       /* [H][S], [K][S]: each head has its own */
+        bool rotated;   /* after the rotation */
     } head_norm;
+    weight *gate; /* [H*V] or [H][D]: what attention gives is multiplied with a function of it */
     struct {
-        int32_t window;     /* a row sees so many positions; 0: all */
-        int32_t rope;       /* its rotation: of model_shape.rope */
         float *sinks;       /* [H]: scores of seeing nothing */
         float *buckets;     /* [n_buckets][H], as in the file; NULL: as in the first layer */
         float *by_distance; /* the same, as `bias` has it */
@@ -44,11 +47,22 @@ typedef struct cross_tensors {
     added_tensors added;
 } cross_tensors;
 
+/* Numbers of a layer's activation, where its architecture or its file has some. */
+typedef struct act_numbers {
+    float limit; /* in SwiGLU silu(gate) is at most this, up within +-this; 0: there is none */
+    /* p x^2 + b x for x > 0, else n (exp(min(x, eps)) - 1 - x) + b x. */
+    struct {
+        float p, n, b, eps;
+    } xielu;
+} act_numbers;
+
 /* Tensors of a feed-forward part, or of a mixture's shared expert. */
 typedef struct feed_forward_tensors {
     weight *gate, *up, *down;   /* [F][D] twice, [D][F]; gate NULL: up alone is activated */
     float *norm, *norm_bias;    /* [D] */
     float *gate_bias, *up_bias; /* [F] */
+    bool parallel;              /* reads what attention's norm has made */
+    act_numbers act;
     added_tensors added;
 } feed_forward_tensors;
 
@@ -60,6 +74,7 @@ typedef struct expert_tensors {
     float *shared_gate; /* [D]: the shared expert counts as the sigmoid of the product with it */
     float *router_bias; /* [n_experts]: of the logits */
     float *gate_bias, *up_bias, *down_bias; /* [n_experts][F] twice, [n_experts][D] */
+    act_numbers act;
     expert_layer *of;
 } expert_tensors;
 
@@ -67,7 +82,8 @@ typedef struct expert_tensors {
  * bound: layout_matrix has a view's. */
 typedef struct layer_layout {
     const block_class *const *blocks;
-    int32_t state; /* its number among the layers that have a state */
+    int32_t kv;    /* its number among the layers that have keys and values; */
+    int32_t state; /* and among those that have a state, of the same store */
     weight *first; /* first of the layer's matrices in the order of a pass */
     void *own;     /* tensors of a block that this page does not know (bind_own) */
     attention_tensors attention;

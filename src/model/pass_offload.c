@@ -13,7 +13,8 @@ int32_t pass_offload_chunks(const model_pass *p, int32_t group, int32_t layer, i
 {
     const text_cache *cache = p->groups[group].cache;
     const kv_store *kv = kv_of(cache);
-    const int32_t window = p->r->layout->layer[layer].attention.positions.window;
+    const attention_shape *a = layer_attention(&p->r->layout->shape, layer);
+    const int32_t window = a ? a->window : 0;
     *end = p->groups[group].n > 0 && kv->file ? kv->n_disk / kv->chunk : 0;
     if (*end == 0 || window == 0)
         return 0;

@@ -102,9 +102,9 @@ static void place_row(workspace *ws, text_cache *cache, int32_t i, int32_t self,
 
 static void place_angles(workspace *ws, const model_layout *l, int32_t i)
 {
-    float *out = ws->rope + (int64_t)i * l->shape.n_ropes * l->shape.n_rot;
+    float *out = ws->rope + (int64_t)i * l->shape.n_angles;
     for (int32_t rope = 0; rope < l->shape.n_ropes; rope++)
-        for (int32_t j = 0; j < l->shape.n_rot / 2; j++, out += 2) {
+        for (int32_t j = 0; j < l->shape.rope[rope].n_rot / 2; j++, out += 2) {
             double angle = ws->position[i] * l->angles.frequency[rope][j];
             out[0] = (float)(cos_f64(angle) * l->angles.scale[rope]);
             out[1] = (float)(sin_f64(angle) * l->angles.scale[rope]);
@@ -155,20 +155,69 @@ static void cut_gates(float *gate, float *up, int64_t n)
     }
 }
 
-void pass_activate(const runner *r, float *gate, float *up, int64_t n)
+static void square_relu(float *x, int64_t n)
+{
+    relu(x, n);
+    for (int64_t i = 0; i < n; i++)
+        x[i] *= x[i];
+}
+
+static void xielu(float *x, const act_numbers *a, int64_t n)
+{
+    const float p = a->xielu.p, b = a->xielu.b, eps = a->xielu.eps;
+    for (int64_t i = 0; i < n; i++) {
+        float least = x[i] < eps ? x[i] : eps;
+        float above = p * x[i] * x[i], below = (exp_f32(least) - 1.0f - x[i]) * a->xielu.n;
+        x[i] = (x[i] > 0.0f ? above : below) + b * x[i];
+    }
+}
+
+/* SwiGLU where silu(gate) and up have a limit. NaN stays. */
+static void limited_swiglu(const kernel_table *kernels, float *gate, float *up, float limit,
+                           int64_t n)
+{
+    kernels->gate(gate, gate, gate, n);
+    for (int64_t i = 0; i < n; i++) {
+        float g = gate[i] > limit ? limit : gate[i], u = up[i] > limit ? limit : up[i];
+        gate[i] = g * (u < -limit ? -limit : u);
+    }
+}
+
+/* Activation of products without gates. */
+static void activate_alone(const runner *r, const act_numbers *numbers, float *x, int64_t n)
+{
+    switch (r->layout->shape.arch->ffn) {
+    case FFN_RELU:
+        relu(x, n);
+        break;
+    case FFN_RELU_SQUARED:
+        square_relu(x, n);
+        break;
+    case FFN_XIELU:
+        xielu(x, numbers, n);
+        break;
+    case FFN_ERF:
+        r->kernels->gelu(x, x, n);
+        break;
+    default:
+        r->kernels->geglu(x, x, NULL, n);
+    }
+}
+
+void pass_activate(const runner *r, const act_numbers *numbers, float *gate, float *up, int64_t n)
 {
     const kernel_table *kernels = r->kernels;
     ffn_kind kind = r->layout->shape.arch->ffn;
-    if (kind == FFN_RELU && !up) {
-        relu(gate, n);
-    } else if (kind == FFN_ERF) {
-        kernels->gelu(gate, gate, n);
-    } else if (kind == FFN_SWIGLU || kind == FFN_SWIGLU_CUT) {
+    if (!up) {
+        activate_alone(r, numbers, gate, n);
+    } else if (kind != FFN_SWIGLU && kind != FFN_SWIGLU_CUT) {
+        kernels->geglu(gate, gate, up, n);
+    } else if (numbers->limit > 0) {
+        limited_swiglu(kernels, gate, up, numbers->limit, n);
+    } else {
         if (kind == FFN_SWIGLU_CUT)
             cut_gates(gate, up, n);
         kernels->swiglu(gate, gate, up, n);
-    } else {
-        kernels->geglu(gate, gate, up, n);
     }
 }
 
@@ -237,7 +286,7 @@ void pass_drop_rows(model_pass *p, int32_t first, int32_t n)
     int32_t from = first + n, end = p->n_rows;
     int32_t *numbers[] = {ws->group, ws->pending, ws->slot, ws->position, ws->n_path, ws->n_prefix};
     move_rows(ws->x, (size_t)pass_embd_ld(p) * sizeof(float), first, from, end);
-    move_rows(ws->rope, (size_t)s->n_ropes * (size_t)s->n_rot * sizeof(float), first, from, end);
+    move_rows(ws->rope, (size_t)s->n_angles * sizeof(float), first, from, end);
     move_rows(ws->path, (size_t)ws->limits.max_pending * sizeof(int32_t), first, from, end);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         move_rows(numbers[i], sizeof(int32_t), first, from, end);

@@ -11,6 +11,8 @@
 #include "model/pass_program.h"
 #include "weights/product.h"
 
+typedef struct act_numbers act_numbers;
+
 /* Positions, angles and paths of the rows: pass_group.first_pending is set. */
 void pass_place_rows(model_pass *p);
 /* Deferred rows that lack layer p->layer become the pass's last ones. */
@@ -68,9 +70,9 @@ void pass_add_kinds(model_pass *p, weight *const matrices[], int32_t n);
 void pass_quantise_rows(model_pass *p, int32_t from, int32_t to);
 /* y = norm(x), of [D], as the architecture has it. norm NULL: x. y may be x if there is one. */
 void pass_norm(const runner *r, float *y, const float *x, const float *norm, const float *bias);
-/* gate = activation of gate and up [n], as the architecture has it; up NULL: there are no gates,
- * and gate is what is activated. up is overwritten. */
-void pass_activate(const runner *r, float *gate, float *up, int64_t n);
+/* gate = activation of gate and up [n], as the architecture has it, with the layer's numbers; up
+ * NULL: there are no gates, and gate is what is activated. up is overwritten. */
+void pass_activate(const runner *r, const act_numbers *numbers, float *gate, float *up, int64_t n);
 /* x *= factor, unless that is 1. */
 void pass_scale(float *x, float factor, int64_t n);
 

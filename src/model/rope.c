@@ -49,16 +49,47 @@ static drey_status read_factor(const model_shape *s, rope_shape *rope, const ggu
     return DREY_OK;
 }
 
+/* The part of YaRN's magnitude that a model's scores have, and not its cosines and sines; 0:
+ * none. */
+static double yarn_magnitude(const rope_shape *rope, double part)
+{
+    return rope->factor > 1.0 ? 1.0 + 0.1 * part * log_f64(rope->factor) : 1.0;
+}
+
 static drey_status read_magnitude(const model_shape *s, rope_shape *rope, const gguf *g,
                                   drey_error *err)
 {
     const double least = 1e-3, most = 1e3;
-    double own, factor;
+    double own, factor, part;
+    const char *log_multiplier = "rope.scaling.yarn_log_multiplier";
+    TRY(read_number(g, s->arch, log_multiplier, 0, 0, most, &part, err));
     TRY(read_number(g, s->arch, "rope.scaling.yarn_attn_factor", 1, least, most, &own, err));
     TRY(read_number(g, s->arch, "rope.scaling.attn_factor", 1, least, most, &factor, err));
     if (rope->blend != 0.0) /* YaRN's own, in place of what the file says */
-        own = rope->factor > 1.0 ? 1.0 + 0.1 * log_f64(rope->factor) : 1.0;
+        own = yarn_magnitude(rope, 1.0) / yarn_magnitude(rope, part);
     rope->magnitude = own * factor;
+    return DREY_OK;
+}
+
+static bool has_local(const model_shape *s)
+{
+    for (int32_t i = 0; i < s->n_attentions; i++)
+        if (s->attention[i].local)
+            return true;
+    return false;
+}
+
+/* Checks that so many numbers of a head can be rotated, in local layers or in the others. */
+static drey_status check_rotated(const model_shape *s, bool local, int64_t n_rot, drey_error *err)
+{
+    for (int32_t i = 0; i < s->n_attentions; i++) {
+        const attention_shape *a = &s->attention[i];
+        if (a->local == local && (n_rot < 2 || n_rot % 2 || n_rot > a->head_dim))
+            FAIL(err, DREY_ERR_FORMAT,
+                 "%s.%s is %lld, but must be even and at most the head size %d; the file is broken",
+                 s->arch->name, local ? "rope.dimension_count_swa" : "rope.dimension_count",
+                 (long long)n_rot, a->head_dim);
+    }
     return DREY_OK;
 }
 
@@ -69,13 +100,21 @@ static drey_status read_local(model_shape *s, const gguf *g, drey_error *err)
     char key[96];
     *rope = s->rope[ROPE_OF_ALL];
     s->n_ropes = 1;
-    bool own = gguf_find_key(g, arch_key(s->arch, "rope.freq_base_swa", key));
-    if (s->window == 0 || (!own && s->arch->local_base == 0))
+    s->n_angles = rope->n_rot;
+    const arch *a = s->arch;
+    const double base = a->local.base > 0 ? a->local.base : rope->base;
+    int64_t n_rot = gguf_int(g, arch_key(a, "rope.dimension_count_swa", key), rope->n_rot);
+    bool own = a->local.base > 0 || a->local.unscaled || n_rot != rope->n_rot ||
+               gguf_find_key(g, arch_key(a, "rope.freq_base_swa", key));
+    if (!has_local(s) || !own)
         return DREY_OK;
     s->n_ropes = ROPES;
-    TRY(read_number(g, s->arch, "rope.freq_base_swa", s->arch->local_base, 1.001, 1e12, &rope->base,
-                    err));
-    if (s->arch->local_base > 0) {
+    rope->first = s->n_angles;
+    TRY(check_rotated(s, true, n_rot, err));
+    rope->n_rot = (int32_t)n_rot;
+    s->n_angles += rope->n_rot;
+    TRY(read_number(g, a, "rope.freq_base_swa", base, 1.001, 1e12, &rope->base, err));
+    if (a->local.unscaled) {
         rope->factor = rope->magnitude = 1.0;
         rope->blend = 0.0;
     }
@@ -107,12 +146,10 @@ drey_status rope_read(model_shape *s, const gguf *g, drey_error *err)
         return DREY_OK;
     }
     read_longrope(s, g);
-    int64_t n_rot = gguf_int(g, arch_key(s->arch, "rope.dimension_count", key), s->head_dim);
-    if (n_rot < 2 || n_rot % 2 || n_rot > s->head_dim)
-        FAIL(err, DREY_ERR_FORMAT,
-             "%s is %lld, but must be even and at most the head size %d; the file is broken", key,
-             (long long)n_rot, s->head_dim);
-    s->n_rot = (int32_t)n_rot;
+    int64_t n_rot =
+        gguf_int(g, arch_key(s->arch, "rope.dimension_count", key), s->attention[0].head_dim);
+    TRY(check_rotated(s, false, n_rot, err));
+    rope->n_rot = (int32_t)n_rot;
     TRY(read_number(g, s->arch, "rope.freq_base", 10000, 1.001, 1e12, &rope->base, err));
     TRY(read_factor(s, rope, g, err));
     TRY(read_magnitude(s, rope, g, err));
@@ -126,10 +163,10 @@ drey_status rope_read(model_shape *s, const gguf *g, drey_error *err)
 }
 
 /* The pair that turns `turns` times within the original context. */
-static double pair_of(const model_shape *s, const rope_shape *rope, double turns)
+static double pair_of(const rope_shape *rope, double turns)
 {
     double two_pi = 6.283185307179586;
-    return s->n_rot * log_f64(rope->original_context / (turns * two_pi)) /
+    return rope->n_rot * log_f64(rope->original_context / (turns * two_pi)) /
            (2 * log_f64(rope->base));
 }
 
@@ -141,12 +178,12 @@ static double clamp(double x, double low, double high)
 double rope_frequencies(const model_shape *s, const rope_shape *rope, const float *factors,
                         double *out)
 {
-    double low = pair_of(s, rope, rope->fast), high = pair_of(s, rope, rope->slow);
-    low = clamp(s->arch->yarn_exact ? low : floor(low), 0, s->n_rot - 1);
-    high = clamp(s->arch->yarn_exact ? high : ceil(high), 0, s->n_rot - 1);
+    double low = pair_of(rope, rope->fast), high = pair_of(rope, rope->slow);
+    low = clamp(s->arch->yarn_exact ? low : floor(low), 0, rope->n_rot - 1);
+    high = clamp(s->arch->yarn_exact ? high : ceil(high), 0, rope->n_rot - 1);
     double width = max_f64(high - low, 0.001);
-    for (int32_t i = 0; i < s->n_rot / 2; i++) {
-        double frequency = pow_f64(rope->base, -2.0 * i / s->n_rot);
+    for (int32_t i = 0; i < rope->n_rot / 2; i++) {
+        double frequency = pow_f64(rope->base, -2.0 * i / rope->n_rot);
         if (factors)
             frequency /= (double)factors[i];
         double kept = rope->blend * (1 - clamp((i - low) / width, 0, 1));

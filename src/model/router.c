@@ -14,7 +14,8 @@ const char *router_gate_name(router_gate gate)
 {
     static const char *const names[] = {[ROUTER_SOFTMAX] = "softmax",
                                         [ROUTER_SIGMOID] = "sigmoid",
-                                        [ROUTER_SOFTMAX_CHOSEN] = "softmax of the chosen"};
+                                        [ROUTER_SOFTMAX_CHOSEN] = "softmax of the chosen",
+                                        [ROUTER_SQRT_SOFTPLUS] = "square root of softplus"};
     return names[gate];
 }
 
@@ -41,6 +42,14 @@ static void sigmoid(float *x, int32_t n)
 {
     for (int32_t i = 0; i < n; i++)
         x[i] = (float)(1.0 / (1.0 + exp_f64(-(double)x[i])));
+}
+
+static void sqrt_softplus(float *x, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++) {
+        const double v = (double)x[i], rest = log_f64(1.0 + exp_f64(v > 0 ? -v : v));
+        x[i] = (float)sqrt(v > 0 ? v + rest : rest);
+    }
 }
 
 static float choice_of(const float *weight, const float *bias, int32_t i)
@@ -132,6 +141,8 @@ bool router_choose(const router_shape *s, float *logits, const float *bias, int3
         softmax(logits, s->n_experts);
     else if (s->gate == ROUTER_SIGMOID)
         sigmoid(logits, s->n_experts);
+    else if (s->gate == ROUTER_SQRT_SOFTPLUS)
+        sqrt_softplus(logits, s->n_experts);
     bool grouped = s->n_groups > 1;
     uint64_t groups = grouped ? choose_groups(s, logits, bias) : 0;
     int32_t n = 0, in_group = grouped ? s->n_experts / s->n_groups : 1;

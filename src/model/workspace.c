@@ -91,7 +91,7 @@ static void walk_rows(walk *w)
 {
     const model_shape *s = w->s;
     const workspace_limits *l = w->l;
-    TAKE(rope, (size_t)w->rows * (size_t)(s->n_ropes * s->n_rot) * sizeof(float));
+    TAKE(rope, (size_t)w->rows * (size_t)s->n_angles * sizeof(float));
     TAKE(logits, floats(w->n_logits, l->n_logits ? l->n_logits : s->n_vocab));
     TAKE(tap_rows, floats(l->max_tap_rows, s->n_embd));
     TAKE(rows, (size_t)w->rows * sizeof(pass_row));

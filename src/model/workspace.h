@@ -41,7 +41,7 @@ enum {
     BUFFER_X,    /* [B][D]: the residual stream */
     BUFFER_Y,    /* [B][D]: what is added to it */
     BUFFER_WIDE, /* [B][2 D or tapped_numbers]: of a layer after a target the target's states, then
-                    [e; x]; of other models none */
+                    [e; x]; [B][D]: what the norm of a parallel layer makes; of other models none */
     BUFFER_OWN
 };
 
@@ -69,7 +69,7 @@ typedef struct workspace_buffer {
 typedef struct workspace {
     workspace_limits limits;
     float *x, *y;      /* [B][D]: BUFFER_X, BUFFER_Y */
-    float *rope;       /* [B][n_ropes][n_rot]: cosine and sine of each pair */
+    float *rope;       /* [B][n_angles]: cosine and sine of each pair of each rotation */
     float *logits;     /* [max_logit_rows + max_deferred][n_logits] */
     float *tap_rows;   /* [max_tap_rows][D] */
     pass_row *rows;    /* [B]: for a chain of tokens, and for callers without a better place */

@@ -52,7 +52,7 @@ typedef struct gguf gguf;
 typedef struct gguf_tensor gguf_tensor;
 typedef struct unit_set unit_set;
 
-enum { PRODUCTS_MAX = 3 };
+enum { PRODUCTS_MAX = 4 };
 
 /* Positions of its reads in the order of a pass. */
 typedef struct weight_reads {

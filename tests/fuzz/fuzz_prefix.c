@@ -4,6 +4,8 @@
  * With an odd first byte the file gets the head and the hash that belong to what follows. */
 #include "model/arch.h"
 #include "state/cache.h"
+#include "state/cache_room.h"
+#include "state/kept_positions.h"
 #include "store/prefix_store.h"
 #include "store/kv_origin.h"
 #include "fuzz/fuzz.h"
@@ -19,13 +21,15 @@
 
 enum { N_IDS = 2 * PREFIX_POSITIONS + 3, N_CONTEXT = 160, IDS_BYTES = PREFIX_POSITIONS * 4 };
 
-static const model_shape shape = {.n_layers = 1, .n_heads_kv = 1, .head_dim = 4, .v_dim = 4};
+static const model_shape shape = {
+    .n_layers = 1, .attention = {{.n_heads_kv = 1, .head_dim = 4, .v_dim = 4}}, .n_attentions = 1};
 static const saved_origin origin = {.model = 11, .arithmetic = 1, .n_layers = 1, .n_heads_kv = 1};
 static int32_t ids[N_IDS];
 static text_cache cache;
 static arena cache_memory;
 static drey_prefix_options options;
 static size_t block_bytes;
+static prefix_sizes sizes;
 static char path[4096]; /* path of the first block's file */
 
 static uint64_t hash_of(const void *bytes, size_t n, const void *more, size_t n_more)
@@ -50,7 +54,8 @@ static void make(void)
     uint64_t padded[5] = {0};
     drey_error err = {0};
     const cache_spec spec = model_cache_spec(&shape, KV_F16);
-    block_bytes = prefix_block_bytes(&spec);
+    sizes = prefix_sizes_of(&spec, N_CONTEXT);
+    block_bytes = sizes.block;
     options = (drey_prefix_options){
         .memory_bytes = 1 << 16, .folder = strdup(temp_path("kept")), .disk_bytes = 1 << 16};
     FUZZ_CHECK(options.folder);
@@ -87,12 +92,11 @@ static void try_file(const uint8_t *kept, size_t n)
     prefix_store store;
     drey_error err = {0};
     arena memory;
-    size_t n_bytes = prefix_memory(&options, block_bytes, N_CONTEXT);
+    size_t n_bytes = prefix_memory(&options, &sizes);
     FUZZ_CHECK(arena_init(&memory, n_bytes, false, &err) == DREY_OK);
     cache_clear(&cache);
     bytes_file_write(path, kept, n);
-    FUZZ_CHECK(prefix_open(&store, &options, &origin, block_bytes, N_CONTEXT, &memory, &err) ==
-               DREY_OK);
+    FUZZ_CHECK(prefix_open(&store, &options, &origin, &sizes, &memory, &err) == DREY_OK);
     prefix_restore(&store, ids, N_IDS, &cache);
     bool right = is_right(kept, n);
     FUZZ_CHECK(cache_end(&cache) == (right ? PREFIX_POSITIONS : 0));

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/fmath.h"
+#include "kernel/delta.h"
 #include "kernel/kernel_test.h"
 #include "kernel/packing.h"
 
@@ -12,6 +13,7 @@
 #define GOLDEN_ROWS         0xf0cb066d7cd9d685u
 #define GOLDEN_KV_Q8        0xf5abcd437e3a36a8u
 #define GOLDEN_FURTHER_ROWS 0x13ebf4ed722fd382u
+#define GOLDEN_DELTA        0xd9d17c23f1b1b4f5u
 /* Hashes by weight type: with the type's own activations; on the float tier. */
 #define GOLDEN_F32     0xfe718d65426114d6u, 0xfe718d65426114d6u
 #define GOLDEN_F16     0xf932451571a1f7dau, 0xf932451571a1f7dau
@@ -278,6 +280,46 @@ static uint64_t further_rows_hash(const kernel_table *t)
     return hash_more(hash, x, sizeof x);
 }
 
+/* Hashes what layers with a running state need: two rows, a block's end and what is around it. */
+static uint64_t delta_hash(const delta_kernel *k)
+{
+    enum { WIDE = 96 };
+    static float x[DELTA_BLOCK][WIDE], s[WIDE * WIDE], y[4 * WIDE];
+    const float *of[DELTA_BLOCK];
+    float exponent[DELTA_BLOCK + 1], products[DELTA_BLOCK];
+    lcg_state = 9;
+    uint64_t hash = hash_start;
+    for (int i = 0; i < WIDE * WIDE; i++)
+        s[i] = within(1);
+    for (int t = 0; t < DELTA_BLOCK; t++) {
+        for (int i = 0; i < WIDE; i++)
+            x[t][i] = within(1);
+        of[t] = x[t], exponent[t] = -(float)t;
+    }
+    exponent[DELTA_BLOCK] = -20;
+    k->conv(y, &(conv_taps){.x = of, .w = s, .n_taps = 4, .silu = true}, WIDE);
+    k->unit(y + WIDE, x[0], WIDE, 1e-6f, 0.5f);
+    k->gated_norm(y + 2 * WIDE, x[0], x[1], x[2], WIDE, 1e-6f);
+    hash = hash_more(hash, y, 3 * WIDE * sizeof *y);
+    k->rows(y, WIDE, x[0], WIDE, 2, s, WIDE, WIDE);
+    k->dots(products, x[0], of, DELTA_BLOCK, WIDE);
+    k->join(&(delta_row){.u = y,
+                         .w = y + WIDE,
+                         .v = x[2],
+                         .exponent = exponent,
+                         .kk = products,
+                         .qk = products,
+                         .past = of,
+                         .beta = 0.5f,
+                         .n = DELTA_BLOCK - 1,
+                         .v_dim = WIDE,
+                         .d = y + 2 * WIDE,
+                         .out = y + 3 * WIDE});
+    hash = hash_more(hash, y, sizeof y);
+    k->end(s, s, &(delta_block){of, of, exponent, DELTA_BLOCK, WIDE, WIDE});
+    return hash_more(hash, s, sizeof s);
+}
+
 TEST(test_rows_bits)
 {
     FOR_EACH_TIER(t)
@@ -285,6 +327,7 @@ TEST(test_rows_bits)
         expect("row operations", t->tier, rows_hash(t), GOLDEN_ROWS);
         expect("attention over q8_0", t->tier, q8_hash(t), GOLDEN_KV_Q8);
         expect("further row operations", t->tier, further_rows_hash(t), GOLDEN_FURTHER_ROWS);
+        expect("running states", t->tier, delta_hash(t->delta), GOLDEN_DELTA);
     }
     assert_int_equal(n_wrong, 0);
 }

@@ -57,6 +57,9 @@ static size_t run(operation op, const kernel_table *t, float *y, const operands 
     case ROW_gelu:
         t->gelu(y, o->x, o->n);
         break;
+    case ROW_gate:
+        t->gate(y, o->x, o->w, o->n);
+        break;
     case ROW_softcap:
         t->softcap(y, o->n, caps[o->round]);
         break;
@@ -177,6 +180,8 @@ TEST(test_small_definitions)
     float gate = 2, up = 3;
     ref->swiglu(y, &gate, &up, 1);
     assert_true(fabs((double)y[0] - 6 / (1 + exp(-2))) < 1e-6);
+    ref->gate(y, &up, &gate, 1);
+    assert_true(fabs((double)y[0] - 3 / (1 + exp(-2))) < 1e-6);
     y[0] = 0.25f;
     ref->add(y, &gate, 1);
     assert_true(y[0] == 2.25f);

@@ -157,6 +157,16 @@ static int64_t v_dim_of(const toy_options *o)
     return o->v_dim ? o->v_dim : head_dim_of(o);
 }
 
+static int64_t heads_of(const toy_options *o, int32_t layer)
+{
+    return o->uneven && layer % 2 ? 2 * o->n_heads : o->n_heads;
+}
+
+static int64_t ff_of(const toy_options *o, int32_t layer)
+{
+    return o->uneven && layer % 2 ? o->n_ff / 2 : o->n_ff;
+}
+
 /* A table of floats with a row for each of n things. */
 static void add_table(model_plan *m, const char *name, int64_t n_columns, int64_t n,
                       float deviation)
@@ -249,8 +259,9 @@ static void plan_experts(model_plan *m, int32_t layer)
     int64_t d = o->n_embd, ff = e->n_ff ? e->n_ff : o->n_ff, shared = e->n_shared;
     float weight = layer_weight(o, layer);
     add_table(m, layer_name(name, layer, "ffn_gate_inp.weight"), d, e->n, 2 / sqrtf((float)d));
-    if (e->choice_bias)
-        add_vector(m, layer_name(name, layer, "exp_probs_b.bias"), e->n, 0.0f, 0.05f);
+    if (e->choice_bias || e->old_bias)
+        add_vector(m, layer_name(name, layer, e->old_bias ? "exp_probs_b" : "exp_probs_b.bias"),
+                   e->n, 0.0f, 0.05f);
     if (e->fused)
         add_matrices(m, layer_name(name, layer, "ffn_gate_up_exps.weight"), d, 2 * ff, 1.0f);
     for (int i = 0; i < 2 && !e->fused; i++)
@@ -273,78 +284,139 @@ static void plan_experts(model_plan *m, int32_t layer)
     add_matrix(m, layer_name(name, layer, "ffn_down_shexp.weight"), shared, d, weight);
 }
 
-static void plan_ffn(model_plan *m, int32_t layer)
+static bool has_experts(const toy_options *o, int32_t layer)
+{
+    const toy_experts *e = &o->experts;
+    return e->n > 0 && layer >= e->n_dense && (e->step == 0 || (layer + 1) % e->step == 0);
+}
+
+static void plan_ffn(model_plan *m, int32_t layer, uint32_t form)
 {
     const toy_options *o = m->options;
     char name[64];
-    int64_t d = o->n_embd, ff = o->n_ff;
-    bool gpt2 = is_arch(o, "gpt2"), phi3 = is_arch(o, "phi3");
-    if (o->experts.n && layer >= o->experts.n_dense) {
+    int64_t d = o->n_embd, ff = ff_of(o, layer);
+    if (has_experts(o, layer)) {
         plan_experts(m, layer);
         return;
     }
-    if (!gpt2 && !phi3)
+    if (!(form & (TOY_NO_GATE | TOY_GATE_IN_UP)))
         add_matrix(m, layer_name(name, layer, "ffn_gate.weight"), d, ff, 1.0f);
-    add_matrix(m, layer_name(name, layer, "ffn_up.weight"), d, phi3 ? 2 * ff : ff, 1.0f);
+    add_matrix(m, layer_name(name, layer, "ffn_up.weight"), d, form & TOY_GATE_IN_UP ? 2 * ff : ff,
+               1.0f);
     add_matrix(m, layer_name(name, layer, "ffn_down.weight"), ff, d, layer_weight(o, layer));
 }
 
-static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
+/* Forms of the architectures that this file knows by name. */
+static uint32_t form_of(const toy_options *o)
+{
+    static const struct {
+        const char *architecture;
+        uint32_t form;
+    } known[] = {
+        {"gpt2", TOY_LAYER_NORMS | TOY_NORM_BIASES | TOY_FUSED_QKV | TOY_QKV_BIASES | TOY_O_BIAS |
+                     TOY_FFN_BIASES | TOY_NO_GATE},
+        {"phi3", TOY_FUSED_QKV | TOY_GATE_IN_UP},
+        {"qwen2", TOY_QKV_BIASES},
+        {"qwen2moe", TOY_QKV_BIASES},
+        {"gpt-oss", TOY_QKV_BIASES | TOY_O_BIAS | TOY_SINKS | TOY_POST_IS_FFN_NORM},
+        {"qwen3", TOY_HEAD_NORMS},
+        {"qwen3moe", TOY_HEAD_NORMS},
+        {"gemma2", TOY_POST_NORMS},
+        {"gemma3", TOY_POST_NORMS | TOY_HEAD_NORMS},
+        {"olmoe", TOY_WIDE_NORMS},
+    };
+    uint32_t form = o->form | (o->biases ? TOY_QKV_BIASES | TOY_O_BIAS | TOY_FFN_BIASES : 0);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (is_arch(o, known[i].architecture))
+            form |= known[i].form;
+    return form;
+}
+
+/* A norm of rows, ROLE.weight, and its bias. */
+static void add_norm(model_plan *m, int32_t layer, const char *role, uint32_t form)
+{
+    char name[64], part[48];
+    snprintf(part, sizeof part, "%s.weight", role);
+    add_vector(m, layer_name(name, layer, part), m->options->n_embd, 1.0f, 0.1f);
+    snprintf(part, sizeof part, "%s.bias", role);
+    if (form & TOY_NORM_BIASES)
+        add_vector(m, layer_name(name, layer, part), m->options->n_embd, 0.0f, 0.3f);
+}
+
+static void plan_head_norms(model_plan *m, int32_t layer, int64_t head_dim, uint32_t form)
+{
+    const toy_options *o = m->options;
+    const char *roles[] = {"attn_q_norm.weight", "attn_k_norm.weight"};
+    for (int i = 0; i < 2; i++) {
+        char name[64];
+        int64_t n_heads = i ? o->n_heads_kv : heads_of(o, layer);
+        layer_name(name, layer, roles[i]);
+        if (form & TOY_OWN_NORMS) {
+            add_table(m, name, head_dim, n_heads, 0.2f);
+            m->tensors[m->n_tensors - 1].centre = 1.0f;
+        } else if (form & (TOY_HEAD_NORMS | TOY_WIDE_NORMS)) {
+            add_vector(m, name, form & TOY_WIDE_NORMS ? n_heads * head_dim : head_dim, 1.0f, 0.2f);
+        }
+    }
+}
+
+/* Matrices that read a row and their biases. */
+static void plan_qkv(model_plan *m, int32_t layer, int64_t head_dim, uint32_t form)
 {
     const toy_options *o = m->options;
     char name[64];
-    int64_t d = o->n_embd, ff = o->n_ff, q = o->n_heads * head_dim, k = o->n_heads_kv * head_dim,
-            v = o->n_heads_kv * v_dim_of(o);
-    float weight = layer_weight(o, layer);
-    bool oss = is_arch(o, "gpt-oss");
-    bool biased = o->biases || is_arch(o, "qwen2") || is_arch(o, "qwen2moe") || oss;
-    bool gemma = is_arch(o, "gemma2") || is_arch(o, "gemma3");
-    bool gpt2 = is_arch(o, "gpt2"), phi3 = is_arch(o, "phi3");
-    add_vector(m, layer_name(name, layer, "attn_norm.weight"), d, 1.0f, 0.1f);
-    if (gpt2)
-        add_vector(m, layer_name(name, layer, "attn_norm.bias"), d, 0.0f, 0.3f);
-    if (gpt2 || phi3) {
+    int64_t d = o->n_embd, n_heads = heads_of(o, layer), q = n_heads * head_dim,
+            k = o->n_heads_kv * head_dim, v = o->n_heads_kv * v_dim_of(o);
+    if (form & TOY_FUSED_QKV) {
         add_matrix(m, layer_name(name, layer, "attn_qkv.weight"), d, q + k + v, 1.3f);
-        if (gpt2)
+        if (form & TOY_QKV_BIASES)
             add_vector(m, layer_name(name, layer, "attn_qkv.bias"), q + k + v, 0.0f, 0.3f);
     } else {
         add_matrix(m, layer_name(name, layer, "attn_q.weight"), d, q, 1.5f);
         add_matrix(m, layer_name(name, layer, "attn_k.weight"), d, k, 1.5f);
         add_matrix(m, layer_name(name, layer, "attn_v.weight"), d, v, 1.0f);
+        if (form & TOY_QKV_BIASES) {
+            add_vector(m, layer_name(name, layer, "attn_q.bias"), q, 0.0f, 0.3f);
+            add_vector(m, layer_name(name, layer, "attn_k.bias"), k, 0.0f, 0.3f);
+            add_vector(m, layer_name(name, layer, "attn_v.bias"), v, 0.0f, 0.3f);
+        }
     }
-    if (biased) {
-        add_vector(m, layer_name(name, layer, "attn_q.bias"), q, 0.0f, 0.3f);
-        add_vector(m, layer_name(name, layer, "attn_k.bias"), k, 0.0f, 0.3f);
-        add_vector(m, layer_name(name, layer, "attn_v.bias"), v, 0.0f, 0.3f);
-    }
-    bool wide = is_arch(o, "olmoe"); /* norms of all heads together */
-    if (is_arch(o, "qwen3") || is_arch(o, "gemma3") || is_arch(o, "qwen3moe") || wide) {
-        add_vector(m, layer_name(name, layer, "attn_q_norm.weight"), wide ? q : head_dim, 1.0f,
-                   0.2f);
-        add_vector(m, layer_name(name, layer, "attn_k_norm.weight"), wide ? k : head_dim, 1.0f,
-                   0.2f);
-    }
-    add_matrix(m, layer_name(name, layer, "attn_output.weight"), o->n_heads * v_dim_of(o), d,
-               weight);
-    if (oss)
-        add_vector(m, layer_name(name, layer, "attn_sinks.weight"), o->n_heads, 1.0f, 1.0f);
-    if (o->biases || gpt2 || oss)
+    if (form & (TOY_GATED | TOY_GATED_HEADS))
+        add_matrix(m, layer_name(name, layer, "attn_gate.weight"), d,
+                   form & TOY_GATED ? n_heads * v_dim_of(o) : n_heads, 1.5f);
+}
+
+static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
+{
+    const toy_options *o = m->options;
+    const uint32_t form = form_of(o);
+    const bool experts = has_experts(o, layer);
+    char name[64];
+    int64_t d = o->n_embd, ff = ff_of(o, layer);
+    float weight = layer_weight(o, layer);
+    if (!(form & TOY_NORMS_AFTER))
+        add_norm(m, layer, "attn_norm", form);
+    plan_qkv(m, layer, head_dim, form);
+    plan_head_norms(m, layer, head_dim, form);
+    add_matrix(m, layer_name(name, layer, "attn_output.weight"), heads_of(o, layer) * v_dim_of(o),
+               d, weight);
+    if (form & TOY_SINKS || (form & TOY_WINDOW_SINKS && layer % 4 != 3))
+        add_vector(m, layer_name(name, layer, "attn_sinks.weight"), heads_of(o, layer), 1.0f, 1.0f);
+    if (form & TOY_O_BIAS)
         add_vector(m, layer_name(name, layer, "attn_output.bias"), d, 0.0f, 0.3f);
-    if (gemma) /* next to embeddings that are multiplied with sqrt(d) */
+    if (form & TOY_POST_NORMS) /* next to embeddings that are multiplied with sqrt(d) */
         add_vector(m, layer_name(name, layer, "post_attention_norm.weight"), d, weight, 0.2f);
-    add_vector(m, layer_name(name, layer, oss ? "post_attention_norm.weight" : "ffn_norm.weight"),
-               d, 1.0f, 0.1f);
-    if (gpt2)
-        add_vector(m, layer_name(name, layer, "ffn_norm.bias"), d, 0.0f, 0.3f);
-    plan_ffn(m, layer);
-    if (gemma)
+    if (!(form & (TOY_NORMS_AFTER | TOY_PARALLEL)))
+        add_norm(m, layer, form & TOY_POST_IS_FFN_NORM ? "post_attention_norm" : "ffn_norm", form);
+    plan_ffn(m, layer, form);
+    if (form & TOY_POST_NORMS)
         add_vector(m, layer_name(name, layer, "post_ffw_norm.weight"), d, weight, 0.2f);
-    if (o->biases)
+    if (!(form & TOY_FFN_BIASES) || experts)
+        return;
+    if (!(form & TOY_NO_GATE))
         add_vector(m, layer_name(name, layer, "ffn_gate.bias"), ff, 0.0f, 0.3f);
-    if (o->biases || gpt2) {
-        add_vector(m, layer_name(name, layer, "ffn_up.bias"), ff, 0.0f, 0.3f);
-        add_vector(m, layer_name(name, layer, "ffn_down.bias"), d, 0.0f, 0.3f);
-    }
+    add_vector(m, layer_name(name, layer, "ffn_up.bias"), ff, 0.0f, 0.3f);
+    add_vector(m, layer_name(name, layer, "ffn_down.bias"), d, 0.0f, 0.3f);
 }
 
 static int32_t decoder_layers(const toy_options *o)
@@ -406,9 +478,17 @@ static void plan_decoder_only(model_plan *m)
     }
     for (int32_t i = 0; i < o->n_layers; i++)
         plan_layer(m, i, head_dim_of(o));
+    for (int32_t i = 0; i < o->n_nextn; i++) {
+        char name[64];
+        add_table(m, layer_name(name, o->n_layers + i, "nextn.eh_proj.weight"), 2 * o->n_embd,
+                  o->n_embd, 1.0f);
+        add_vector(m, layer_name(name, o->n_layers + i, "attn_norm.weight"), o->n_embd, 1, 0);
+    }
     add_vector(m, "output_norm.weight", o->n_embd, 1.0f, 0.1f);
-    if (is_arch(o, "gpt2"))
+    if (form_of(o) & TOY_NORM_BIASES)
         add_vector(m, "output_norm.bias", o->n_embd, 0.0f, 0.3f);
+    if (form_of(o) & TOY_HEAD_BIAS)
+        add_vector(m, "output.bias", m->n_vocab, 0.0f, 1.0f);
 }
 
 static void plan_tensors(model_plan *m)
@@ -428,7 +508,10 @@ static void plan_tensors(model_plan *m)
 
 static const char *key_name(char out[128], const toy_options *o, const char *what)
 {
-    snprintf(out, 128, "%s.%s", o->architecture, what);
+    if (*what == '/')
+        snprintf(out, 128, "%s", what + 1);
+    else
+        snprintf(out, 128, "%s.%s", o->architecture, what);
     return out;
 }
 
@@ -445,8 +528,34 @@ static uint64_t put_rope_scaling(gguf_writer *w, const toy_options *o)
     return 3;
 }
 
+/* An array whose kind and items are words. */
+static void put_items(gguf_writer *w, const char *name, const char *words)
+{
+    const char *at = strchr(words, ' ');
+    const gguf_kind kind = *words == 'f' ? GGUF_F32 : *words == 'b' ? GGUF_BOOL : GGUF_U32;
+    uint64_t n = 0;
+    for (const char *c = at; c; c = strchr(c + 1, ' '))
+        n++;
+    writer_key_array(w, name, kind, n);
+    for (; at; at = strchr(at + 1, ' ')) {
+        const float number = strtof(at, NULL);
+        const uint8_t yes = number != 0;
+        const uint32_t whole = (uint32_t)number;
+        if (kind == GGUF_BOOL)
+            writer_put(w, &yes, sizeof yes);
+        else if (kind == GGUF_F32)
+            writer_put(w, &number, sizeof number);
+        else
+            writer_put(w, &whole, sizeof whole);
+    }
+}
+
 static void put_key(gguf_writer *w, const char *name, const toy_key *key)
 {
+    if (key->kind == GGUF_ARRAY && key->text) {
+        put_items(w, name, key->text);
+        return;
+    }
     switch (key->kind) {
     case GGUF_U32:
         writer_key_u32(w, name, (uint32_t)key->number);
@@ -503,7 +612,8 @@ static uint64_t put_expert_keys(gguf_writer *w, const toy_options *o)
                 {"expert_used_count", e->n_used},
                 {"expert_feed_forward_length", e->n_ff},
                 {"expert_shared_feed_forward_length", e->n_shared},
-                {"leading_dense_block_count", e->n_dense}};
+                {"leading_dense_block_count", e->old_bias ? 0 : e->n_dense},
+                {"interleave_moe_layer_step", e->step}};
     uint64_t n_keys = 0;
     char name[128];
     for (size_t i = 0; e->n && i < sizeof keys / sizeof *keys; i++) {
@@ -515,6 +625,21 @@ static uint64_t put_expert_keys(gguf_writer *w, const toy_options *o)
     return n_keys;
 }
 
+/* A number of each layer, or one of all. */
+static void put_each(gguf_writer *w, const toy_options *o, const char *suffix,
+                     int64_t (*of)(const toy_options *o, int32_t layer))
+{
+    char name[128];
+    key_name(name, o, suffix);
+    if (!o->uneven) {
+        writer_key_u32(w, name, (uint32_t)of(o, 0));
+        return;
+    }
+    writer_key_array(w, name, GGUF_U32, (uint64_t)o->n_layers);
+    for (int32_t i = 0; i < o->n_layers; i++)
+        writer_u32(w, (uint32_t)of(o, i));
+}
+
 static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
 {
     char name[128];
@@ -522,18 +647,22 @@ static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
     writer_key_text(w, "general.architecture", o->architecture);
     writer_key_text(w, "general.name", "toy");
     writer_key_u32(w, "general.quantization_version", 2);
-    writer_key_u32(w, key_name(name, o, "block_count"), (uint32_t)o->n_layers);
+    writer_key_u32(w, key_name(name, o, "block_count"), (uint32_t)(o->n_layers + o->n_nextn));
     writer_key_u32(w, key_name(name, o, "context_length"), (uint32_t)o->n_context);
     writer_key_u32(w, key_name(name, o, "embedding_length"), (uint32_t)o->n_embd);
-    writer_key_u32(w, key_name(name, o, "feed_forward_length"), (uint32_t)o->n_ff);
-    writer_key_u32(w, key_name(name, o, "attention.head_count"), (uint32_t)o->n_heads);
+    put_each(w, o, "feed_forward_length", ff_of);
+    put_each(w, o, "attention.head_count", heads_of);
     writer_key_u32(w, key_name(name, o, "attention.head_count_kv"),
                    (uint32_t)(has_encoder(o) ? o->n_heads : o->n_heads_kv));
     bool gpt2 = is_arch(o, "gpt2"), bart = is_arch(o, "bart");
-    const char *eps =
-        gpt2 || bart ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
+    const char *eps = form_of(o) & TOY_LAYER_NORMS || bart ? "attention.layer_norm_epsilon"
+                                                           : "attention.layer_norm_rms_epsilon";
     writer_key_f32(w, key_name(name, o, eps), 1e-5f);
     uint64_t n_keys = 10;
+    if (o->n_nextn > 0) {
+        writer_key_u32(w, key_name(name, o, "nextn_predict_layers"), (uint32_t)o->n_nextn);
+        n_keys++;
+    }
     if (has_encoder(o))
         n_keys += put_encoder_keys(w, o);
     if (!gpt2 && !has_encoder(o)) {
@@ -591,6 +720,17 @@ static void put_vector(gguf_writer *w, const tensor_plan *t, uint64_t seed)
     }
 }
 
+/* Adds to numbers of F32. */
+static void add_centre(uint8_t *numbers, int64_t n, float centre)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float number;
+        memcpy(&number, numbers + i * (int64_t)sizeof number, sizeof number);
+        number += centre;
+        memcpy(numbers + i * (int64_t)sizeof number, &number, sizeof number);
+    }
+}
+
 /* Runs of 32 weights or one block, each from its own seed, so that noise replaces some runs and
  * does not change the others. */
 static void put_matrix(gguf_writer *w, const tensor_plan *t, const toy_options *o)
@@ -605,6 +745,8 @@ static void put_matrix(gguf_writer *w, const tensor_plan *t, const toy_options *
         uint64_t seed = toy_random(&state), noise_seed = toy_random(&noise);
         bool noisy = (float)(noise_seed >> 40) * 0x1p-24f < o->noise;
         toy_blocks(blocks, t->type, run, t->deviation, noisy ? noise_seed : seed);
+        if (t->centre != 0)
+            add_centre(blocks, run, t->centre);
         writer_put(w, blocks, (size_t)(run * traits->block_bytes));
     }
 }

@@ -16,12 +16,36 @@
 
 enum { TOY_TYPE_MIXED = 1000 }; /* each matrix another type, in turn */
 
-/* A further key under the architecture's prefix. */
+/* Tensors that layers have besides llama's, or lack. */
+enum {
+    TOY_LAYER_NORMS = 1,  /* norms take the mean off: the key of their epsilon says it */
+    TOY_NORM_BIASES = 2,  /* and have biases */
+    TOY_NORMS_AFTER = 4,  /* no norms before products */
+    TOY_POST_NORMS = 8,   /* norms of what is added */
+    TOY_HEAD_NORMS = 16,  /* one for all heads of Q, one for those of K */
+    TOY_WIDE_NORMS = 32,  /* norms of all heads together */
+    TOY_OWN_NORMS = 64,   /* each head has its own */
+    TOY_QKV_BIASES = 128, /* biases of Q, K, V; */
+    TOY_O_BIAS = 256,     /* bias of attention's output, */
+    TOY_FFN_BIASES = 512, /* biases of the feed-forward part (and its gate) */
+    TOY_HEAD_BIAS = 1024, /* bias of the logits */
+    TOY_FUSED_QKV = 2048,
+    TOY_NO_GATE = 4096,
+    TOY_GATE_IN_UP = 8192,
+    TOY_PARALLEL = 1 << 14,     /* no norm of the feed-forward part */
+    TOY_GATED = 1 << 15,        /* gates of each number that attention gives; */
+    TOY_GATED_HEADS = 1 << 16,  /* gates of each head */
+    TOY_SINKS = 1 << 17,        /* in every layer; */
+    TOY_WINDOW_SINKS = 1 << 18, /* in all but each fourth one */
+    TOY_POST_IS_FFN_NORM = 1 << 19
+};
+
+/* A further key under the architecture's prefix; "/NAME": of that name. */
 typedef struct toy_key {
     const char *suffix; /* "rope.scaling.factor"; NULL ends a list */
-    gguf_kind kind;     /* U32, F32, BOOL, STRING, or ARRAY: two U32 */
+    gguf_kind kind;     /* U32, F32, BOOL, STRING, or ARRAY: two U32, or what `text` lists */
     double number;
-    const char *text; /* text of a STRING */
+    const char *text; /* text of a STRING; items of an ARRAY: "u32 2 4", "f32 0.5 1", "bool 1 0" */
 } toy_key;
 
 /* A mixture of experts: its layers have a router and n experts in place of one feed-forward part.
@@ -32,13 +56,16 @@ typedef struct toy_experts {
     int32_t n_ff;     /* width of one; 0: n_ff of the others, and no key in the file */
     int32_t n_shared; /* rows of the expert that all tokens use; 0: none */
     int32_t n_dense;  /* the first layers, which have none; 0: no key in the file */
-    bool choice_bias; /* with exp_probs_b */
+    int32_t step;     /* one of so many layers has them; 0: all, and no key in the file */
+    bool choice_bias; /* with exp_probs_b.bias */
+    bool old_bias;    /* with exp_probs_b, and without a key for n_dense */
     bool fused;       /* gates and ups in one tensor */
     uint32_t type;    /* type of their matrices; 0: that of the others */
 } toy_experts;
 
 typedef struct toy_options {
     const char *architecture; /* with the tensors that llama does not have */
+    uint32_t form;            /* TOY_...: of architectures that come without a word in toy.c */
     int32_t n_layers, n_embd, n_heads, n_heads_kv, n_ff; /* "t5", "bart": n_heads_kv is n_heads */
     int32_t head_dim;  /* 0: n_embd / n_heads, and no key in the file */
     int32_t v_dim;     /* width of values, where head_dim is given; 0: that */
@@ -51,6 +78,8 @@ typedef struct toy_options {
     bool gated;               /* "t5" with gates */
     bool tied;                /* no output matrix: the embedding serves */
     bool biases;              /* with every bias that a layer may have */
+    bool uneven;              /* odd layers have twice the heads, and half of n_ff */
+    int32_t n_nextn;          /* blocks after the layers, which have no part in a text */
     bool rope_freqs;          /* with a rope_freqs tensor */
     int32_t rope_freqs_rows;  /* more than 1: of a shape that no model has */
     const char *rope_scaling; /* NULL: none; "linear" or "yarn" with the two numbers below */

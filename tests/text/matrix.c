@@ -15,7 +15,8 @@ enum {
     SUM_MODEL = 2,
     FIRST_ARCH,
     FIRST_ENCODER = FIRST_ARCH + FIRST_T5_TOY,
-    FIRST_MIXTURE = FIRST_ARCH + N_ARCH_TOYS,
+    FIRST_FAMILY = FIRST_ARCH + N_ARCH_TOYS,
+    FIRST_MIXTURE = FIRST_FAMILY + N_FAMILY_TOYS, /* and families of mixtures */
     N_MODELS = FIRST_MIXTURE + N_EXPERT_TOYS,
     SLICE_IDS = 256,
     SLICE_ROOM = 64,
@@ -156,11 +157,6 @@ void matrix_case_random(matrix_case *c, rng *r)
         c->at[AXIS_MODEL] %= FIRST_ARCH;
 }
 
-bool matrix_is_mixture(int32_t model)
-{
-    return model >= FIRST_MIXTURE;
-}
-
 bool matrix_has_states(int32_t model)
 {
     return model == SUM_MODEL;
@@ -168,7 +164,7 @@ bool matrix_has_states(int32_t model)
 
 static bool has_encoder(int model)
 {
-    return model >= FIRST_ENCODER && model < FIRST_MIXTURE;
+    return model >= FIRST_ENCODER && model < FIRST_FAMILY;
 }
 
 void matrix_case_resolve(matrix_case *c)
@@ -236,7 +232,13 @@ static struct {
     drey_model *target, *draft, *layer;
     char planes[512], packed[512], heads[512];
 } models[N_MODELS];
+
 static int32_t prompt[N_LONG + MOST_SESSIONS];
+
+bool matrix_is_mixture(int32_t model)
+{
+    return models[model].target->shape.experts.router.n_experts > 0;
+}
 
 /* A token that no head can guess, now and then. */
 static const int32_t *some_ids(int32_t n)
@@ -327,11 +329,13 @@ void matrix_open(void)
     toy.tied = toy.rope_freqs = false;
     toy.n_parts = 1;
     open_model(SUM_MODEL, &toy);
-    for (int i = 0; i < N_ARCH_TOYS + N_EXPERT_TOYS; i++) {
+    for (int i = 0; FIRST_ARCH + i < N_MODELS; i++) {
         if (i < N_ARCH_TOYS)
             arch_toy(i, &toy);
+        else if (FIRST_ARCH + i < FIRST_MIXTURE)
+            family_toy(FIRST_ARCH + i - FIRST_FAMILY, &toy);
         else
-            expert_toy(i - N_ARCH_TOYS, &toy);
+            expert_toy(FIRST_ARCH + i - FIRST_MIXTURE, &toy);
         toy.type = TYPE_Q4_K; /* which has planes */
         toy.n_embd = toy.n_ff = 256;
         toy.experts.n_ff = toy.experts.n_ff ? 256 : 0;

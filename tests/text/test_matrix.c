@@ -35,7 +35,7 @@ static const matrix_axis pairs[][2] = {
     {AXIS_GRAMMAR, AXIS_MODEL},     {AXIS_PENALTIES, AXIS_DRAFTER}, {AXIS_PENALTIES, AXIS_SAMPLING},
     {AXIS_PENALTIES, AXIS_GRAMMAR},
 };
-enum { N_PAIRS = sizeof pairs / sizeof *pairs, MOST_VALUES = 48 };
+enum { N_PAIRS = sizeof pairs / sizeof *pairs, MOST_VALUES = 96 };
 
 static bool covered[N_PAIRS][MOST_VALUES][MOST_VALUES];
 /* Kinds of models with which every value of every axis occurs. */

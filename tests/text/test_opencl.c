@@ -4,10 +4,6 @@
  * keys and values that it reads where they lie.
  *
  * With CUDA_LIBRARY, as test_cuda, the same of libdrey-cuda and its devices. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include "common/num.h"
 #include "kernel/packing.h"
 #include "support/scene.h"
 #include "unit/opencl/check_attention.h"

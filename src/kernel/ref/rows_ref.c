@@ -6,6 +6,7 @@
 
 #include "base/fmath.h"
 #include "kernel/attend.h"
+#include "kernel/delta.h"
 
 static void rmsnorm_ref(float *y, const float *x, const float *w, int64_t d, float eps)
 {
@@ -74,6 +75,12 @@ static void gelu_ref(float *y, const float *x, int64_t n)
     }
 }
 
+static void gate_ref(float *y, const float *x, const float *gate, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] / (1.0f + exp_f32(-gate[i]));
+}
+
 static void softcap_ref(float *y, int64_t n, float cap)
 {
     float factor = 2.0f / cap;
@@ -124,6 +131,7 @@ void ref_rows_init(kernel_table *table)
 #undef SET_ROW
     table->kv_plain = KV_F16;
     table->attend = &attend_ref;
+    table->delta = &delta_ref;
 }
 
 /* Keys and values are activations too: on the float tier they stay float unless the cache is to be

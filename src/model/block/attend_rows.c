@@ -13,7 +13,35 @@
 
 static size_t scratch_bytes(const model_shape *s)
 {
-    return attend_scratch_bytes(s->head_dim, s->v_dim, false);
+    size_t most = 0;
+    for (int32_t i = 0; i < s->n_attentions; i++)
+        most = max_size(
+            most, attend_scratch_bytes(s->attention[i].head_dim, s->attention[i].v_dim, false));
+    return most;
+}
+
+/* Sizes of the widest kind of attention. */
+typedef struct attend_widths {
+    int64_t q, k, v, out; /* numbers of a row */
+    int32_t n_heads;
+    size_t partials; /* floats */
+} attend_widths;
+
+/* Raises the sizes of a row to those of a kind of attention. */
+static void widen(attend_widths *w, const buffer_needs *n, const attention_shape *a)
+{
+    const workspace_limits *l = n->limits;
+    const int32_t n_shared = a->n_heads / a->n_heads_kv;
+    w->q = max_i64(w->q, attention_queries(a));
+    w->k = max_i64(w->k, attention_keys(a));
+    w->v = max_i64(w->v, attention_values(a));
+    w->out = max_i64(w->out, attention_out(a));
+    w->n_heads = max_i32(w->n_heads, a->n_heads);
+    w->partials =
+        max_size(w->partials, attend_partials_wanted(n_shared, a->v_dim, l->n_slots, l->n_threads));
+    if (l->n_attending > 1)
+        w->partials = max_size(w->partials, attend_split_partials(a->n_heads_kv, n_shared, a->v_dim,
+                                                                  n->n_rows, l->n_slots));
 }
 
 void attend_needs(buffer_needs *n)
@@ -22,25 +50,26 @@ void attend_needs(buffer_needs *n)
     const workspace_limits *l = n->limits;
     const size_t ints = (size_t)n->n_rows * sizeof(int32_t);
     const size_t n_runs = (size_t)(l->max_groups + l->max_deferred);
-    const int32_t n_slots = l->n_threads + l->n_devices, n_shared = s->n_heads / s->n_heads_kv;
+    const int32_t n_slots = l->n_threads + l->n_devices;
     const bool divided = l->n_attending > 1, has_encoder = s->encoder.n_layers > 0;
-    size_t partials = attend_partials_wanted(n_shared, s->v_dim, l->n_slots, l->n_threads);
-    if (divided)
-        partials = max_size(partials, attend_split_partials(s->n_heads_kv, n_shared, s->v_dim,
-                                                            n->n_rows, l->n_slots));
-    need_rows(n, ATTEND_Q, n->n_rows, shape_queries(s));
-    need_rows(n, ATTEND_K, n->n_rows, shape_keys(s));
-    need_rows(n, ATTEND_V, n->n_rows, shape_values(s));
-    need_rows(n, ATTEND_OUT, n->n_rows, shape_attended(s));
+    attend_widths most = {0};
+    for (int32_t i = 0; i < s->n_attentions; i++)
+        widen(&most, n, &s->attention[i]);
+    need_rows(n, ATTEND_Q, n->n_rows, most.q);
+    need_rows(n, ATTEND_K, n->n_rows, most.k);
+    need_rows(n, ATTEND_V, n->n_rows, most.v);
+    need_rows(n, ATTEND_OUT, n->n_rows, most.out);
     need_lasting(n, ATTEND_SCRATCH, (size_t)n_slots * scratch_bytes(s));
     need_bytes(n, ATTEND_RUNS, n_runs * sizeof(attend_layer));
     need_bytes(n, ATTEND_MORE, has_encoder ? n_runs * sizeof(attend_more) : 0);
     need_bytes(n, ATTEND_NOTHING, has_encoder ? ints : 0);
     need_bytes(n, ATTEND_SEEN, has_encoder ? ints : 0);
-    need_bytes(n, ATTEND_PARTIALS, partials * sizeof(float));
-    need_bytes(n, ATTEND_KEPT, l->offloads ? ints * 2 * (size_t)s->n_heads : 0);
+    need_bytes(n, ATTEND_PARTIALS, most.partials * sizeof(float));
+    need_bytes(n, ATTEND_KEPT, l->offloads ? ints * 2 * (size_t)most.n_heads : 0);
+    if (shape_has_form(s, FORM_GATED | FORM_GATED_IN_Q))
+        need_rows(n, ATTEND_GATE, n->n_rows, max_i64(most.out, 2 * most.q));
     need_bytes(n, ATTEND_SPLIT, divided ? attend_split_bytes(n_slots) : 0);
-    need_acts(n, n->n_rows, max_i64(shape_attended(s), s->n_embd), 1);
+    need_acts(n, n->n_rows, max_i64(most.out, s->n_embd), 1);
 }
 
 void *attend_scratch(const model_pass *p, const program_step *s, int32_t slot)
@@ -54,6 +83,11 @@ static void *scratch_of(const model_pass *p, int32_t slot)
     return attend_scratch(p, p->walk.step, slot);
 }
 
+static const attention_shape *present_shape(const model_pass *p)
+{
+    return layer_attention(&p->r->layout->shape, p->layer);
+}
+
 static const attention_tensors *present_layer(const model_pass *p)
 {
     return &p->r->layout->layer[p->layer].attention;
@@ -62,7 +96,8 @@ static const attention_tensors *present_layer(const model_pass *p)
 /* Turns to the layer's slots of a store; an encoder's serve the layer that is under way alone. */
 static void set_slots(const model_pass *p, attend_layer *a, const kv_store *kv)
 {
-    const int32_t layer = shape_encodes(&p->r->layout->shape) ? 0 : p->layer;
+    const int32_t layer =
+        shape_encodes(&p->r->layout->shape) ? 0 : p->r->layout->layer[p->layer].kv;
     a->head.keys = kv_at(kv, KV_KEYS, layer, 0);
     a->head.values = kv_at(kv, KV_VALUES, layer, 0);
     a->key_bytes = kv->side[KV_KEYS].head_bytes;
@@ -161,19 +196,20 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
                           int32_t n_threads)
 {
     const model_shape *s = &p->r->layout->shape;
+    const attention_shape *shape = present_shape(p);
     workspace *ws = p->r->ws;
     const text_cache *cache = p->groups[ws->group[first]].cache;
     const kv_store *kv = kv_of(cache);
     const workspace_buffer *partials = block_buffer(p, p->walk.step, ATTEND_PARTIALS);
     a->head = (attention){.kernels = p->r->kernels,
                           .format = kv->store.shape.format,
-                          .k_dim = s->head_dim,
-                          .v_dim = s->v_dim,
-                          .n_q = s->n_heads / s->n_heads_kv,
+                          .k_dim = shape->head_dim,
+                          .v_dim = shape->v_dim,
+                          .n_q = shape->n_heads / shape->n_heads_kv,
                           .n_rows = end - first,
-                          .scale = s->scale.attention,
+                          .scale = shape->scale,
                           .cap = s->cap.attention,
-                          .window = present_layer(p)->positions.window,
+                          .window = shape->window,
                           .sinks = present_layer(p)->positions.sinks,
                           .n_prefix = ws->n_prefix + first,
                           .n_path = ws->n_path + first,
@@ -186,8 +222,8 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
     set_slots(p, a, kv);
     a->head.base = p->attends_cross ? 0 : kv->n_disk;
     if (a->head.base)
-        a->head.kept = (float *)mix_buffer(p, ATTEND_KEPT) + 2 * (int64_t)first * s->n_heads;
-    a->n_heads = s->n_heads_kv;
+        a->head.kept = (float *)mix_buffer(p, ATTEND_KEPT) + 2 * (int64_t)first * shape->n_heads;
+    a->n_heads = shape->n_heads_kv;
     a->n_threads = n_threads;
     /* Threads go from one run to the next; only after the last could one be left alone. */
     a->partials = partials->at;
@@ -225,14 +261,13 @@ static int32_t attended(const model_pass *p, int32_t row)
 /* Multiplications of this layer, about. */
 static int64_t attend_size(const model_pass *p)
 {
-    const model_shape *s = &p->r->layout->shape;
+    const attention_shape *a = present_shape(p);
     int64_t positions = 0;
-    int32_t window = present_layer(p)->positions.window;
     for (int32_t i = 0; i < p->n_rows; i++) {
         int32_t seen = attended(p, i);
-        positions += window ? min_i32(seen, window) : seen;
+        positions += a->window ? min_i32(seen, a->window) : seen;
     }
-    return positions * (shape_queries(s) + shape_attended(s)) / 2;
+    return positions * (attention_queries(a) + attention_out(a)) / 2;
 }
 
 /* The rows [first, end) with what is away of their cache: each chunk is read by all of them. */

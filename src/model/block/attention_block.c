@@ -1,6 +1,7 @@
 /* Attention of a row to the rows before it, with their keys and values: see block.h. */
 #include <string.h>
 
+#include "base/fmath.h"
 #include "model/binder.h"
 #include "model/block/block.h"
 #include "model/pass_steps.h"
@@ -12,8 +13,12 @@
 static drey_status bind_qkv(binder *b, attention_tensors *t)
 {
     const model_shape *s = &b->layout->shape;
-    int64_t n_q = shape_queries(s), n_k = shape_keys(s), n_v = shape_values(s);
-    int64_t k = s->taps.n ? 2 * s->n_embd : s->n_embd, all = n_q + n_k + n_v;
+    const attention_shape *a = layer_attention(s, b->layer);
+    int64_t n_q = attention_queries(a), n_k = attention_keys(a), n_v = attention_values(a);
+    int64_t k = s->taps.n ? 2 * s->n_embd : s->n_embd;
+    if (shape_has_form(s, FORM_GATED_IN_Q))
+        n_q *= 2;
+    int64_t all = n_q + n_k + n_v;
     static const char whole[] = "attn_qkv.weight";
     if (!binder_has(b, whole)) {
         TRY(bind_matrix(b, "attn_q.weight", n_q, k, &t->q));
@@ -27,8 +32,8 @@ static drey_status bind_qkv(binder *b, attention_tensors *t)
 
 static drey_status bind_qkv_bias(binder *b, attention_tensors *t)
 {
-    const model_shape *s = &b->layout->shape;
-    int64_t n_q = shape_queries(s), n_k = shape_keys(s), n_v = shape_values(s);
+    const attention_shape *a = layer_attention(&b->layout->shape, b->layer);
+    int64_t n_q = attention_queries(a), n_k = attention_keys(a), n_v = attention_values(a);
     if (!binder_has(b, "attn_qkv.weight")) {
         TRY(bind_vector_if(b, "attn_q.bias", n_q, &t->q_bias));
         TRY(bind_vector_if(b, "attn_k.bias", n_k, &t->k_bias));
@@ -46,28 +51,13 @@ static drey_status bind_norm(binder *b, attention_tensors *t)
 {
     const model_shape *s = &b->layout->shape;
     const bool old = s->taps.n > 0 && binder_has(b, "hidden_norm.weight");
-    const char *name = old             ? "hidden_norm.weight"
-                       : s->taps.n > 0 ? "attn_norm_2.weight"
-                                       : "attn_norm.weight";
-    if (s->arch->norms_sums)
+    const char *name = old ? "hidden_norm.weight" : "attn_norm_2.weight";
+    if (s->arch->norms_sums || shape_has_form(s, FORM_NORMS_AFTER))
         return DREY_OK;
-    if (s->taps.n > 0)
-        TRY(bind_vector(b, "attn_norm.weight", s->n_embd, &t->token_norm));
-    TRY(bind_vector(b, name, s->n_embd, &t->norm));
-    return s->arch->layer_norm ? bind_vector(b, "attn_norm.bias", s->n_embd, &t->norm_bias)
-                               : DREY_OK;
-}
-
-static drey_status bind_head_norms(binder *b, attention_tensors *t)
-{
-    const model_shape *s = &b->layout->shape;
-    const bool wide = s->arch->wide_norms;
-    if (!wide && !s->arch->head_norms)
-        return DREY_OK;
-    TRY(bind_vector(b, "attn_q_norm.weight", wide ? shape_queries(s) : s->head_dim,
-                    &t->head_norm.q));
-    return bind_vector(b, "attn_k_norm.weight", wide ? shape_keys(s) : s->head_dim,
-                       &t->head_norm.k);
+    if (s->taps.n == 0)
+        return block_bind_norm(b, "attn_norm", &t->norm, &t->norm_bias);
+    TRY(bind_vector(b, "attn_norm.weight", s->n_embd, &t->token_norm));
+    return bind_vector(b, name, s->n_embd, &t->norm);
 }
 
 /* The biases of a layer's buckets, and their table by distance, which is filled later; of layers
@@ -77,6 +67,7 @@ static drey_status bind_buckets(binder *b, attention_tensors *t)
     static const char role[] = "attn_rel_b.weight";
     const model_shape *s = &b->layout->shape;
     const bool encodes = shape_encodes(s);
+    const int32_t n_heads = layer_attention(s, b->layer)->n_heads;
     const int32_t n_after = encodes ? LAYOUT_BUCKETS_END : 0, ld = n_after + LAYOUT_BUCKETS_END + 1;
     if (s->encoder.n_buckets == 0)
         return DREY_OK;
@@ -90,8 +81,8 @@ static drey_status bind_buckets(binder *b, attention_tensors *t)
             t->positions.bias = b->layout->layer[0].attention.positions.bias;
         return DREY_OK;
     }
-    TRY(bind_vectors(b, role, s->n_heads, s->encoder.n_buckets, &t->positions.buckets));
-    bind_room(b, (int64_t)s->n_heads * ld, &t->positions.by_distance);
+    TRY(bind_vectors(b, role, n_heads, s->encoder.n_buckets, &t->positions.buckets));
+    bind_room(b, (int64_t)n_heads * ld, &t->positions.by_distance);
     t->positions.bias = (attend_bias){.of = t->positions.by_distance,
                                       .ld = ld,
                                       .n_after = n_after,
@@ -103,18 +94,18 @@ static drey_status bind(binder *b, layer_layout *y)
 {
     const model_shape *s = &b->layout->shape;
     attention_tensors *t = &y->attention;
-    const bool local = layer_is_local(s, b->layer), halves = s->encoder.n_layers > 0;
-    t->positions.window = local ? s->window : 0;
-    t->positions.rope = local && s->n_ropes > 1 ? ROPE_OF_LOCAL : ROPE_OF_ALL;
+    const attention_shape *a = layer_attention(s, b->layer);
+    const bool halves = s->encoder.n_layers > 0;
     TRY(bind_qkv(b, t));
-    TRY(bind_matrix(b, halves ? "attn_o.weight" : "attn_output.weight", s->n_embd,
-                    shape_attended(s), &t->o));
+    TRY(block_bind_gate(b, t));
+    TRY(bind_matrix(b, halves ? "attn_o.weight" : "attn_output.weight", s->n_embd, attention_out(a),
+                    &t->o));
     TRY(bind_qkv_bias(b, t));
     TRY(bind_norm(b, t));
-    TRY(bind_head_norms(b, t));
+    TRY(block_bind_head_norms(b, t));
     TRY(bind_buckets(b, t));
     if (s->arch->sinks)
-        TRY(bind_vector(b, "attn_sinks.weight", s->n_heads, &t->positions.sinks));
+        TRY(bind_vector(b, "attn_sinks.weight", a->n_heads, &t->positions.sinks));
     TRY(bind_vector_if(b, "attn_output.bias", s->n_embd, &t->added.bias));
     if (halves)
         TRY(bind_vector_if(b, "attn_o.bias", s->n_embd, &t->added.bias));
@@ -130,6 +121,18 @@ static void attn_norm(model_pass *p, const program_step *s, int32_t from, int32_
 {
     (void)thread;
     block_norm(p, layer_of(p, s)->attention.norm, layer_of(p, s)->attention.norm_bias, from, to);
+}
+
+/* The norm of a parallel layer, which the feed-forward part reads as well. */
+static void shared_norm(model_pass *p, const program_step *s, int32_t from, int32_t to,
+                        int32_t thread)
+{
+    (void)thread;
+    const attention_tensors *y = &layer_of(p, s)->attention;
+    const workspace_buffer *b = &p->r->ws->buffer[BUFFER_WIDE];
+    for (int32_t i = from; i < to; i++)
+        pass_norm(p->r, (float *)b->at + i * b->ld, p->r->ws->x + i * pass_embd_ld(p), y->norm,
+                  y->norm_bias);
 }
 
 /* [norm(e); norm(x)] of rows whose tokens' embeddings are in `wide`. */
@@ -151,38 +154,44 @@ static void wide_norm(model_pass *p, const program_step *s, int32_t from, int32_
 
 /* ---- Attention ---- */
 
-static void norm_heads(const model_pass *p, float *x, const float *norm, int32_t n_heads)
-{
-    const model_shape *s = &p->r->layout->shape;
-    int32_t n = s->arch->wide_norms ? n_heads * s->head_dim : s->head_dim;
-    for (int32_t at = 0; norm && at < n_heads * s->head_dim; at += n)
-        p->r->kernels->rmsnorm(x + at, x + at, norm, n, s->norm_eps);
-}
-
-static void rotate(const model_pass *p, const attention_tensors *y, float *x, int32_t row,
+static void rotate(const model_pass *p, const attention_shape *a, float *x, int32_t row,
                    int32_t n_heads)
 {
     const model_shape *s = &p->r->layout->shape;
-    if (s->n_rot == 0)
+    if (a->rope == ROPE_OF_NONE)
         return;
-    const float *angles =
-        p->r->ws->rope + ((int64_t)row * s->n_ropes + y->positions.rope) * s->n_rot;
-    p->r->kernels->rope(x, angles, n_heads, s->head_dim, s->n_rot / 2,
+    const rope_shape *rope = &s->rope[a->rope];
+    const float *angles = p->r->ws->rope + (int64_t)row * s->n_angles + rope->first;
+    p->r->kernels->rope(x, angles, n_heads, a->head_dim, rope->n_rot / 2,
                         s->arch->rope == ROPE_HALVES);
+}
+
+/* The factor of a position's queries. */
+static float temperature_of(const model_shape *s, int32_t position)
+{
+    const int32_t lengths = position / s->temperature.length;
+    return (float)(1 + (double)s->temperature.scale * log_f64(1.0 + lengths));
 }
 
 void block_store_heads(const model_pass *p, const program_step *step, const kv_store *kv,
                        int32_t layer, int32_t i, int32_t slot, void *scratch)
 {
-    const model_shape *s = &p->r->layout->shape;
+    const store_shape *s = &kv->store.shape;
     const float *k = block_row(p, step, ATTEND_K, i), *v = block_row(p, step, ATTEND_V, i);
-    const kv_format format = kv->store.shape.format;
-    for (int32_t h = 0; h < s->n_heads_kv; h++, k += s->head_dim, v += s->v_dim) {
-        kv_store_key(p->r->kernels, format, kv_at(kv, KV_KEYS, layer, h), slot, k, s->head_dim,
+    for (int32_t h = 0; h < s->n_heads; h++, k += s->k_dim, v += s->v_dim) {
+        kv_store_key(p->r->kernels, s->format, kv_at(kv, KV_KEYS, layer, h), slot, k, s->k_dim,
                      scratch);
-        kv_store_value(p->r->kernels, format, kv_at(kv, KV_VALUES, layer, h), slot, v, s->v_dim,
+        kv_store_value(p->r->kernels, s->format, kv_at(kv, KV_VALUES, layer, h), slot, v, s->v_dim,
                        scratch);
     }
+}
+
+static void norm_heads(const model_pass *p, const program_step *at, float *q, float *k)
+{
+    const attention_tensors *y = &layer_of(p, at)->attention;
+    const attention_shape *a = layer_attention(&p->r->layout->shape, at->layer);
+    block_norm_heads(p, y, q, y->head_norm.q, a->n_heads, a->head_dim);
+    block_norm_heads(p, y, k, y->head_norm.k, a->n_heads_kv, a->head_dim);
 }
 
 /* Biases, norms and rotation; keys and values go to their slots of the cache. */
@@ -190,22 +199,28 @@ static void store_row(model_pass *p, const program_step *at, int32_t i, void *sc
 {
     const model_shape *s = &p->r->layout->shape;
     const kernel_table *kernels = p->r->kernels;
+    const attention_shape *a = layer_attention(s, at->layer);
     const attention_tensors *y = &layer_of(p, at)->attention;
     workspace *ws = p->r->ws;
     const kv_store *kv = kv_of(p->groups[ws->group[i]].cache);
     float *q = block_row(p, at, ATTEND_Q, i), *k = block_row(p, at, ATTEND_K, i),
           *v = block_row(p, at, ATTEND_V, i);
     if (y->q_bias)
-        kernels->add(q, y->q_bias, shape_queries(s));
+        kernels->add(q, y->q_bias, attention_queries(a));
     if (y->k_bias)
-        kernels->add(k, y->k_bias, shape_keys(s));
+        kernels->add(k, y->k_bias, attention_keys(a));
     if (y->v_bias)
-        kernels->add(v, y->v_bias, shape_values(s));
-    norm_heads(p, q, y->head_norm.q, s->n_heads);
-    norm_heads(p, k, y->head_norm.k, s->n_heads_kv);
-    rotate(p, y, q, i, s->n_heads);
-    rotate(p, y, k, i, s->n_heads_kv);
-    block_store_heads(p, at, kv, shape_encodes(s) ? 0 : at->layer, i, ws->slot[i], scratch);
+        kernels->add(v, y->v_bias, attention_values(a));
+    if (!y->head_norm.rotated)
+        norm_heads(p, at, q, k);
+    rotate(p, a, q, i, a->n_heads);
+    if (s->temperature.scale > 0)
+        pass_scale(q, temperature_of(s, ws->position[i]), attention_queries(a));
+    rotate(p, a, k, i, a->n_heads_kv);
+    if (y->head_norm.rotated)
+        norm_heads(p, at, q, k);
+    block_store_heads(p, at, kv, shape_encodes(s) ? 0 : layer_of(p, at)->kv, i, ws->slot[i],
+                      scratch);
 }
 
 static void store_rows(model_pass *p, const program_step *s, int32_t from, int32_t to,
@@ -227,24 +242,38 @@ static void add(model_pass *p, const program_step *s, int32_t from, int32_t to, 
     block_add(p, &layer_of(p, s)->attention.added, from, to);
 }
 
+/* The norm in front, and what the products after it read. */
+static void write_norm(program_writer *w)
+{
+    const layer_layout *y = &w->layout->layer[w->layer];
+    const model_shape *s = &w->layout->shape;
+    const bool wide = y->attention.token_norm, shared = y->ffn.parallel;
+    write_rows(w, wide ? wide_norm : shared ? shared_norm : attn_norm);
+    write_reads(w, wide || shared ? BUFFER_WIDE : BUFFER_Y, wide ? 2 * s->n_embd : s->n_embd);
+}
+
 static void write(program_writer *w)
 {
     const attention_tensors *y = &w->layout->layer[w->layer].attention;
     const model_shape *s = &w->layout->shape;
-    if (y->token_norm) {
-        write_rows(w, wide_norm);
-        write_reads(w, BUFFER_WIDE, 2 * s->n_embd);
-    } else {
-        write_rows(w, attn_norm);
-        write_reads(w, BUFFER_Y, s->n_embd);
-    }
-    write_product(w, (written_product[]){{y->q, ATTEND_Q}, {y->k, ATTEND_K}, {y->v, ATTEND_V}}, 3);
+    const bool in_q = shape_has_form(s, FORM_GATED_IN_Q);
+    write_norm(w);
+    write_product(w,
+                  (written_product[]){{y->q, in_q ? ATTEND_GATE : ATTEND_Q},
+                                      {y->k, ATTEND_K},
+                                      {y->v, ATTEND_V},
+                                      {y->gate, ATTEND_GATE}},
+                  4);
+    if (in_q)
+        write_rows(w, block_take_queries);
     write_rows(w, store_rows);
     write_mix(w, attend_before);
-    write_reads(w, ATTEND_OUT, shape_attended(s));
+    if (in_q || y->gate)
+        write_rows(w, block_gate_attended);
+    write_reads(w, ATTEND_OUT, attention_out(layer_attention(s, w->layer)));
     write_product(w, &(written_product){y->o, BUFFER_Y}, 1);
     write_rows(w, add);
 }
 
 const block_class attention_block = {
-    .name = "attention", .bind = bind, .write = write, .needs = attend_needs};
+    .name = "attention", .bind = bind, .write = write, .needs = attend_needs, .attends = true};

@@ -3,11 +3,13 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "model/binder.h"
+#include "common/num.h"
 #include "model/pass_steps.h"
 #include "model/workspace.h"
-#include "state/cache.h"
+#include "state/cache_room.h"
 #include "state/kv.h"
 
 const block_class *const *layer_blocks(const model_shape *s, int32_t layer)
@@ -41,33 +43,83 @@ block_list list_blocks(const model_shape *s)
     return list;
 }
 
-bool layer_has_state(const model_shape *s, int32_t layer)
+bool layer_attends(const model_shape *s, int32_t layer)
 {
-    bool has = false;
+    bool attends = false;
     for (const block_class *const *b = layer_blocks(s, layer); *b; b++)
-        has = has || (*b)->store;
-    return has;
+        attends = attends || (*b)->attends;
+    return attends;
+}
+
+/* The block that has a layer's state; NULL: none has. */
+static const block_class *state_block(const model_shape *s, int32_t layer)
+{
+    const block_class *const *b = layer_blocks(s, layer);
+    while (*b && !(*b)->store)
+        b++;
+    return *b;
+}
+
+const store_class *layer_store(const model_shape *s, int32_t layer)
+{
+    const block_class *block = state_block(s, layer);
+    return block ? block->store : NULL;
+}
+
+/* Counts a layer in the store of its state. */
+static void add_state(cache_spec *spec, const model_shape *s, int32_t layer)
+{
+    const block_class *block = state_block(s, layer);
+    int32_t i = 1;
+    if (!block)
+        return;
+    while (i < spec->n_stores && spec->store[i].class != block->store)
+        i++;
+    assert(i < CACHE_STORES);
+    if (i == spec->n_stores) {
+        spec->n_stores++;
+        spec->store[i].class = block->store;
+        spec->store[i].shape = (store_shape){.format = KV_F32};
+        block->store_shape(s, layer, &spec->store[i].shape);
+    }
+    spec->store[i].shape.n_layers++;
+}
+
+int32_t model_state_stride(const model_shape *s)
+{
+    size_t most = 0;
+    int32_t stride = STORE_BLOCK;
+    store_shape shape = {.format = KV_F32};
+    for (int32_t i = 0; i < s->n_layers && shape_has_states(s); i++) {
+        const block_class *block = state_block(s, i);
+        if (!block)
+            continue;
+        block->store_shape(s, i, &shape);
+        most = max_size(most, block->store->state_bytes(block->store, &shape));
+    }
+    while ((size_t)stride * (size_t)s->n_embd < 16 * most)
+        stride *= 2;
+    return stride;
 }
 
 cache_spec model_cache_spec(const model_shape *s, kv_format format)
 {
-    const arch_layers *layers = s->arch ? s->arch->layers : NULL; /* a shape may be sizes alone */
-    const store_class *store = layers ? layers->store : NULL;
+    const bool states = shape_has_states(s);
     store_shape shape = {.n_layers = s->n_layers,
-                         .n_heads = s->n_heads_kv,
-                         .k_dim = s->head_dim,
-                         .v_dim = s->v_dim,
+                         .n_heads = s->attention[0].n_heads_kv,
+                         .k_dim = s->attention[0].head_dim,
+                         .v_dim = s->attention[0].v_dim,
                          .format = format};
     cache_spec spec = {.store = {{&kv_class, shape}}, .n_stores = 1};
-    if (!store)
+    if (!states)
         return spec;
-    spec.in_blocks = store->in_blocks;
-    shape.n_layers = 0;
-    for (int32_t i = 0; i < s->n_layers; i++)
-        shape.n_layers += layer_has_state(s, i);
-    spec.store[1].class = store;
-    spec.store[1].shape = shape;
-    spec.n_stores += shape.n_layers > 0;
+    spec.in_blocks = true;
+    spec.stride = s->recurrent.stride;
+    spec.store[0].shape.n_layers = 0;
+    for (int32_t i = 0; i < s->n_layers; i++) {
+        spec.store[0].shape.n_layers += layer_attends(s, i);
+        add_state(&spec, s, i);
+    }
     return spec;
 }
 
@@ -89,17 +141,34 @@ void block_add(const model_pass *p, const added_tensors *t, int32_t from, int32_
             kernels->add(y, t->bias, n);
         if (t->norm)
             kernels->rmsnorm(y, y, t->norm, n, s->norm_eps);
-        pass_scale(y, s->scale.residual, n);
+        pass_scale(y, t->scale, n);
         kernels->add(x, y, n);
         if (t->of_both)
             pass_norm(p->r, x, x, t->of_both, t->of_both_bias);
     }
 }
 
-void block_norm_ffn(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
+static void norm_ffn(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
 {
     (void)thread;
     block_norm(p, layer_of(p, s)->ffn.norm, layer_of(p, s)->ffn.norm_bias, from, to);
+}
+
+static void take_normed(model_pass *p, const program_step *s, int32_t from, int32_t to,
+                        int32_t thread)
+{
+    (void)s;
+    (void)thread;
+    const workspace_buffer *normed = &p->r->ws->buffer[BUFFER_WIDE];
+    for (int32_t i = from; i < to; i++)
+        memcpy(p->r->ws->y + i * pass_embd_ld(p), (float *)normed->at + i * normed->ld,
+               (size_t)p->r->layout->shape.n_embd * sizeof(float));
+}
+
+void block_write_ffn_norm(program_writer *w)
+{
+    write_rows(w, w->layout->layer[w->layer].ffn.parallel ? take_normed : norm_ffn);
+    write_reads(w, BUFFER_Y, w->layout->shape.n_embd);
 }
 
 void block_add_ffn(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
@@ -108,30 +177,53 @@ void block_add_ffn(model_pass *p, const program_step *s, int32_t from, int32_t t
     block_add(p, &layer_of(p, s)->ffn.added, from, to);
 }
 
+drey_status block_bind_norm(binder *b, const char *role, float **norm, float **bias)
+{
+    const model_shape *s = &b->layout->shape;
+    char name[64];
+    snprintf(name, sizeof name, "%s.weight", role);
+    TRY(bind_vector(b, name, s->n_embd, norm));
+    if (!s->arch->layer_norm)
+        return DREY_OK;
+    if (shape_has_form(s, FORM_NORMS_UNBIASED)) {
+        bind_zeros(b, s->n_embd, bias);
+        return DREY_OK;
+    }
+    snprintf(name, sizeof name, "%s.bias", role);
+    return bind_vector(b, name, s->n_embd, bias);
+}
+
 drey_status block_bind_sums(binder *b, const char *norm, added_tensors *t)
 {
     const model_shape *s = &b->layout->shape;
-    char role[64];
-    if (!s->arch->norms_sums)
-        return DREY_OK;
-    snprintf(role, sizeof role, "%s.weight", norm);
-    TRY(bind_vector(b, role, s->n_embd, &t->of_both));
-    snprintf(role, sizeof role, "%s.bias", norm);
-    return bind_vector(b, role, s->n_embd, &t->of_both_bias);
+    t->scale = s->scale.residual;
+    return s->arch->norms_sums ? block_bind_norm(b, norm, &t->of_both, &t->of_both_bias) : DREY_OK;
 }
 
-drey_status block_bind_ffn(binder *b, feed_forward_tensors *t)
+/* The norm of what a feed-forward part reads. Of a parallel layer it is attention's, with which the
+ * router of the layer before may guess. */
+static drey_status bind_ffn_norm(binder *b, layer_layout *y)
+{
+    const arch *a = b->layout->shape.arch;
+    feed_forward_tensors *t = &y->ffn;
+    if (a->norms_sums || a->forms & FORM_NORMS_AFTER)
+        return DREY_OK;
+    if (!(a->forms & FORM_PARALLEL) || binder_has(b, "ffn_norm.weight"))
+        return block_bind_norm(b, a->post_is_ffn_norm ? "post_attention_norm" : "ffn_norm",
+                               &t->norm, &t->norm_bias);
+    t->parallel = true;
+    t->norm = y->attention.norm;
+    t->norm_bias = y->attention.norm_bias;
+    return DREY_OK;
+}
+
+drey_status block_bind_ffn(binder *b, layer_layout *y)
 {
     const model_shape *s = &b->layout->shape;
-    const arch *a = s->arch;
-    const char *norm = a->post_is_ffn_norm ? "post_attention_norm.weight" : "ffn_norm.weight";
-    if (!a->norms_sums) {
-        TRY(bind_vector(b, norm, s->n_embd, &t->norm));
-        if (a->layer_norm)
-            TRY(bind_vector(b, "ffn_norm.bias", s->n_embd, &t->norm_bias));
-    }
+    feed_forward_tensors *t = &y->ffn;
+    TRY(bind_ffn_norm(b, y));
     TRY(bind_vector_if(b, "ffn_down.bias", s->n_embd, &t->added.bias));
-    if (a->post_norms)
+    if (s->arch->post_norms)
         TRY(bind_vector(b, "post_ffw_norm.weight", s->n_embd, &t->added.norm));
     return block_bind_sums(b, "ffn_norm", &t->added);
 }

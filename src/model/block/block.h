@@ -3,8 +3,12 @@
  *
  *   attention      x += O attend(Q n, K n, V n)         n = norm(x)
  *   cross          x += O attend(Q n, an encoder's output)
+ *   short conv     x += Out (c * taps of b * x of the rows before)         [b; c; x] = In n
  *   feed-forward   x += Down (act(Gate n) * Up n)
  *   experts        the same of the experts that a router chooses for each row, and of a shared one
+ *
+ * Architectures differ in forms of these (arch.h: FORM_...): where norms are, whether the
+ * feed-forward part reads what attention reads (parallel), gates of what attention gives.
  *
  * Biases, norms of heads and of sums, windows, sinks, gates are there if the layer's tensors are
  * (layout.h); no block asks for a model's name. A block writes the steps that the program of a pass
@@ -14,6 +18,7 @@
 #include "model/layout.h"
 #include "model/pass.h"
 #include "model/pass_program.h"
+#include "state/recurrent.h"
 
 typedef struct kv_store kv_store;
 typedef struct binder binder; /* model/binder.h */
@@ -27,19 +32,24 @@ struct block_class {
     /* Asks for its own buffers, the same for all layers, which it numbers from BUFFER_OWN on
      * (workspace.h). NULL: it has none. */
     void (*needs)(buffer_needs *n);
-    const store_class *store; /* store of its state; NULL: keys and values, or none */
+    bool attends; /* it has keys and values */
+    /* Store of its state, and that one's sizes in a layer. NULL: it has none. */
+    const store_class *store;
+    void (*store_shape)(const model_shape *s, int32_t layer, store_shape *out);
 };
 
 extern const block_class ends_block, attention_block, cross_block, feed_forward_block,
-    experts_block;
+    experts_block, short_conv_block;
 
 /* The blocks of a layer, in their order, and then NULL. */
 const block_class *const *layer_blocks(const model_shape *s, int32_t layer);
 /* The kinds of all layers' blocks. */
 block_list list_blocks(const model_shape *s);
 
-/* One of its blocks has a state. */
-bool layer_has_state(const model_shape *s, int32_t layer);
+/* One of its blocks has keys and values. */
+bool layer_attends(const model_shape *s, int32_t layer);
+/* The store of its state; NULL: it has none. */
+const store_class *layer_store(const model_shape *s, int32_t layer);
 
 /* ends_block stands for what is around the layers: it has buffers, and binds and writes nothing.
  * What comes before the layers: rows become the residual stream; and what comes after them: logits,
@@ -87,11 +97,26 @@ enum {
     ATTEND_SEEN,           /* [B]: positions that all rows of a run see */
     ATTEND_PARTIALS,       /* floats: of heads that several threads share */
     ATTEND_KEPT,           /* [B][2 H]: of attention that is left and continued */
-    ATTEND_SPLIT           /* attend_split, where there are several units */
+    ATTEND_SPLIT,          /* attend_split, where there are several units */
+    ATTEND_GATE            /* [B][H*V], or of queries and gates in turn [B][H*2*S]: gates */
 };
 void attend_needs(buffer_needs *n);
 /* A thread's, or a device's. */
 void *attend_scratch(const model_pass *p, const program_step *s, int32_t slot);
+
+/* Forms of attention that some architectures have (arch.h), in attention_forms.c. */
+/* The norms of heads, and the matrix of gates. */
+drey_status block_bind_head_norms(binder *b, attention_tensors *t);
+drey_status block_bind_gate(binder *b, attention_tensors *t);
+/* Norms the heads of a row, queries or keys, each or all together. norm NULL: as they are. */
+void block_norm_heads(const model_pass *p, const attention_tensors *t, float *x, const float *norm,
+                      int32_t n_heads, int32_t head_dim);
+/* Steps of rows: takes queries from where they and their gates are in turn; multiplies what
+ * attention gives with its gates. */
+void block_take_queries(model_pass *p, const program_step *s, int32_t from, int32_t to,
+                        int32_t thread);
+void block_gate_attended(model_pass *p, const program_step *s, int32_t from, int32_t to,
+                         int32_t thread);
 
 /* Buffers of two products with an activation between them. */
 enum {
@@ -107,20 +132,22 @@ void block_add(const model_pass *p, const added_tensors *t, int32_t from, int32_
 /* The norm of the residual stream after a sum, of architectures that norm there; what surrounds a
  * feed-forward part. */
 drey_status block_bind_sums(binder *b, const char *norm, added_tensors *t);
-drey_status block_bind_ffn(binder *b, feed_forward_tensors *t);
+drey_status block_bind_ffn(binder *b, layer_layout *y);
+/* A norm of rows that the architecture has, ROLE.weight and ROLE.bias. */
+drey_status block_bind_norm(binder *b, const char *role, float **norm, float **bias);
 /* The matrices of a layer's experts, which are in no pass: in front of all layers. */
 drey_status block_bind_slots(binder *b, layer_layout *y);
 /* Adds what the feed-forward part has made: a step of rows. */
 void block_add_ffn(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread);
-/* Norms rows for the feed-forward part, after the sum of what came before it: a step of rows. */
-void block_norm_ffn(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread);
+/* Writes the step that norms rows for the feed-forward part, after the sum of what came before it;
+ * or takes what attention's norm has made of them. */
+void block_write_ffn_norm(program_writer *w);
 /* Biases and activation of gate and up: a step of columns. */
 void block_activate(model_pass *p, const program_step *s, int32_t from, int32_t to, int64_t k_from,
                     int64_t k_to);
-/* Steps of a layer with a running state (state/recurrent.h): the place of row i's record, in a step
- * of rows; and the mix after that, which puts the rows' outputs into a buffer of the block. */
-float *block_record(const model_pass *p, const program_step *s, int32_t i);
-void block_recur(model_pass *p, const program_step *s, int32_t to);
+/* The mix of a layer with a running state (state/recurrent.h), whose units the threads share. Of
+ * the present step's layer compute gets the pass as its user: a row's buffers have its number. */
+void block_recur(model_pass *p, recurrent_rows_fn *compute);
 /* Attention of the rows whose queries are in the workspace: to their own cache, or to what an
  * encoder has put out (cache_cross). DREY_ERR_IO: what is away. */
 drey_status block_attend(model_pass *p, bool cross, drey_error *err);

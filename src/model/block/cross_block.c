@@ -8,12 +8,13 @@
 static drey_status bind(binder *b, layer_layout *y)
 {
     const model_shape *s = &b->layout->shape;
+    const attention_shape *a = layer_attention(s, b->layer);
     cross_tensors *t = &y->cross;
-    TRY(bind_matrix(b, "cross_attn_q.weight", shape_queries(s), s->n_embd, &t->q));
-    TRY(bind_matrix(b, "cross_attn_o.weight", s->n_embd, shape_attended(s), &t->o));
+    TRY(bind_matrix(b, "cross_attn_q.weight", attention_queries(a), s->n_embd, &t->q));
+    TRY(bind_matrix(b, "cross_attn_o.weight", s->n_embd, attention_out(a), &t->o));
     if (!s->arch->norms_sums)
         TRY(bind_vector(b, "cross_attn_norm.weight", s->n_embd, &t->norm));
-    TRY(bind_vector_if(b, "cross_attn_q.bias", shape_queries(s), &t->q_bias));
+    TRY(bind_vector_if(b, "cross_attn_q.bias", attention_queries(a), &t->q_bias));
     TRY(bind_vector_if(b, "cross_attn_o.bias", s->n_embd, &t->added.bias));
     return block_bind_sums(b, "cross_attn_norm", &t->added);
 }
@@ -29,10 +30,10 @@ static void add_query_bias(model_pass *p, const program_step *s, int32_t from, i
                            int32_t thread)
 {
     (void)thread;
-    const model_shape *shape = &p->r->layout->shape;
+    const attention_shape *a = layer_attention(&p->r->layout->shape, s->layer);
     for (int32_t i = from; i < to; i++)
         p->r->kernels->add(block_row(p, s, ATTEND_Q, i), layer_of(p, s)->cross.q_bias,
-                           shape_queries(shape));
+                           attention_queries(a));
 }
 
 static drey_status attend_output(model_pass *p, const program_step *s, drey_error *err)
@@ -58,7 +59,7 @@ static void write(program_writer *w)
     if (y->q_bias)
         write_rows(w, add_query_bias);
     write_mix(w, attend_output);
-    write_reads(w, ATTEND_OUT, shape_attended(s));
+    write_reads(w, ATTEND_OUT, attention_out(layer_attention(s, w->layer)));
     write_product(w, &(written_product){y->o, BUFFER_Y}, 1);
     write_rows(w, add);
 }

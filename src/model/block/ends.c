@@ -9,6 +9,8 @@
 /* Numbers of a row of BUFFER_WIDE. */
 static int64_t wide_numbers(const model_shape *s)
 {
+    if (shape_has_form(s, FORM_PARALLEL))
+        return s->n_embd;
     return s->taps.n ? max_i64(2 * s->n_embd, tapped_numbers(s)) : 0;
 }
 
@@ -70,12 +72,12 @@ static void store_output(model_pass *p, const program_step *at, int32_t from, in
 {
     const kv_store *kv = kv_of(p->r->cross);
     const reader_layout *reader = &p->r->layout->readers[at->layer];
-    const model_shape *s = &p->r->layout->shape;
+    const attention_shape *a = layer_attention(&p->r->layout->shape, 0);
     for (int32_t i = from; i < to; i++) {
         if (reader->k_bias)
-            p->r->kernels->add(block_row(p, at, ATTEND_K, i), reader->k_bias, shape_keys(s));
+            p->r->kernels->add(block_row(p, at, ATTEND_K, i), reader->k_bias, attention_keys(a));
         if (reader->v_bias)
-            p->r->kernels->add(block_row(p, at, ATTEND_V, i), reader->v_bias, shape_values(s));
+            p->r->kernels->add(block_row(p, at, ATTEND_V, i), reader->v_bias, attention_values(a));
         block_store_heads(p, at, kv, at->layer, i, i, attend_scratch(p, at, thread));
     }
 }

@@ -127,7 +127,7 @@ static drey_status bind_biases(binder *b, expert_tensors *t)
                   {"ffn_up_exps.bias", s->experts.n_ff, n, &t->up_bias},
                   {"ffn_down_exps.bias", s->n_embd, n, &t->down_bias}};
     for (size_t i = 0; i < sizeof biases / sizeof *biases; i++)
-        if (s->arch->expert_biases || binder_has(b, biases[i].role))
+        if (s->arch->experts.biases || binder_has(b, biases[i].role))
             TRY(bind_vectors(b, biases[i].role, biases[i].n, biases[i].rows, biases[i].out));
     return DREY_OK;
 }
@@ -144,9 +144,11 @@ static drey_status bind(binder *b, layer_layout *y)
         TRY(bind_matrix(b, "ffn_down_shexp.weight", d, n_ff, &y->ffn.down));
     }
     TRY(bind_vector_if(b, "exp_probs_b.bias", n, &t->choice_bias));
+    if (!t->choice_bias)
+        TRY(bind_vector_if(b, "exp_probs_b", n, &t->choice_bias));
     TRY(bind_vector_if(b, "ffn_gate_inp_shexp.weight", d, &t->shared_gate));
     TRY(bind_biases(b, t));
-    return block_bind_ffn(b, &y->ffn);
+    return block_bind_ffn(b, y);
 }
 
 /* ---- The choice ---- */
@@ -425,7 +427,7 @@ static void activate(const model_pass *p, int32_t i)
         float *up = block_row(p, p->walk.step, FFN_UP, row);
         add_bias(p, gate, e->gate_bias, run.expert, p->source_k);
         add_bias(p, up, e->up_bias, run.expert, p->source_k);
-        pass_activate(p->r, gate, up, p->source_k);
+        pass_activate(p->r, &e->act, gate, up, p->source_k);
     }
     quantise_run(p, i, block_row(p, p->walk.step, FFN_GATE, first));
 }
@@ -588,8 +590,7 @@ static void write(program_writer *w)
 {
     const feed_forward_tensors *shared = &w->layout->layer[w->layer].ffn;
     const expert_tensors *y = &w->layout->layer[w->layer].experts;
-    write_rows(w, block_norm_ffn);
-    write_reads(w, BUFFER_Y, w->layout->shape.n_embd);
+    block_write_ffn_norm(w);
     write_product(w,
                   (written_product[]){
                       {y->router, EXPERTS_ROUTER}, {shared->gate, FFN_GATE}, {shared->up, FFN_UP}},

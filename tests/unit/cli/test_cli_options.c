@@ -692,7 +692,6 @@ static void names_all(const char *text, const char *path, const char *prefix, co
 /* Tiers of processors: those that this build has, which may be all that the file names or not. */
 static void tier_is_named(void *user, const char *type, const char *tier, const char *own)
 {
-    (void)type, (void)own;
     if (!names_option(user, "", tier))
         fail_msg("a completion does not name the tier %s", tier);
 }

@@ -1,8 +1,6 @@
 /* Keys and tensors. A file that asks for what drey does not compute is refused by name; what says
  * "not used" is not. */
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "engine/engine.h"
 
 /* Opens a toy with these further things as model and engine. */
@@ -261,18 +259,20 @@ TEST(missing_keys_have_their_defaults)
 {
     model_shape s = shape_of("gemma2", NULL);
     assert_true(s.cap.attention == 50 && s.cap.logit == 30 && s.n_ropes == 1);
-    assert_true(s.window == 0); /* 4096 is as wide as this context */
+    assert_true(!s.attention[0].window); /* 4096 is as wide as this context */
     s = shape_of("gemma3", NULL);
-    assert_true(s.cap.attention == 0 && s.cap.logit == 0 && s.window == 0 && s.n_ropes == 1);
+    assert_true(s.cap.attention == 0 && s.cap.logit == 0 && !s.attention[0].window &&
+                s.n_ropes == 1);
     /* Layers of a window rotate in their own way, however wide it is. */
     static const toy_key wide[] = {{"attention.sliding_window", GGUF_U32, 1 << 20, NULL}, {0}};
     s = shape_of("gemma3", wide);
     assert_true(s.n_ropes == ROPES && s.rope[ROPE_OF_LOCAL].base == 10000);
-    assert_true(layer_is_local(&s, 4) && !layer_is_local(&s, 5) && layer_is_local(&s, 6));
-    assert_int_equal(shape_of("llama", wide).window, 0);
+    assert_true(layer_attention(&s, 4)->window && !layer_attention(&s, 5)->window &&
+                layer_attention(&s, 6)->window);
+    assert_int_equal(shape_of("llama", wide).attention[0].window, 0);
     s = shape_of("granite", NULL);
     assert_true(s.scale.embedding == 1 && s.scale.residual == 1 && s.scale.logit == 1);
-    assert_true(s.scale.attention * s.scale.attention * (float)s.head_dim == 1);
+    assert_true(s.attention[0].scale * s.attention[0].scale * (float)s.attention[0].head_dim == 1);
 }
 
 /* ---- What keeps a file from running ---- */
@@ -311,7 +311,7 @@ TEST(says_what_is_missing)
     toy.architecture = "mamba"; /* whose other needs are not known */
     c = complaints_of(&toy);
     assert_int_equal(c.n, 1);
-    assert_non_null(strstr(c.text, "architecture \"mamba\" is not supported (llama, "));
+    assert_non_null(strstr(c.text, "architecture \"mamba\" is not supported; "));
     toy.architecture = "t5encoder";
     c = complaints_of(&toy);
     assert_int_equal(c.n, 1);

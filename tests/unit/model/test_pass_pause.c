@@ -6,9 +6,7 @@
 #include "engine/engine.h"
 #include "os/clock.h"
 #include "state/cache.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/test.h"
+#include "state/cache_room.h"
 #include "support/toy_models.h"
 
 #ifdef TESTS_SANITIZED

@@ -1,11 +1,9 @@
 /* Buffers that blocks ask of a workspace: a block that only this test knows has its own buffers,
  * those of unlike blocks lie over each other, and what is planned is what is taken. */
-#include <string.h>
 
 #include "base/arena.h"
 #include "model/block/block.h"
 #include "support/scene.h"
-#include "support/test.h"
 
 enum { N_ROWS = 12, N_BYTES = 1000, N_PARTS = 3 };
 enum { OWN_ROWS = BUFFER_OWN, OWN_BYTES, OWN_LASTING, OWN_UNUSED, OWN_NONE };
@@ -17,19 +15,18 @@ static void needs(buffer_needs *n)
     need_bytes(n, OWN_BYTES, N_BYTES);
     need_lasting(n, OWN_LASTING, N_BYTES);
     need_bytes(n, OWN_UNUSED, 0);
-    need_acts(n, n->n_rows, n->shape->n_ff, N_PARTS);
+    need_acts(n, n->n_rows, n->shape->layer[0].n_ff, N_PARTS);
 }
 
 static const block_class own_block = {.name = "own", .needs = needs};
 static const block_class plain_block = {.name = "plain"};
-static const model_shape shape = {.n_layers = 1,
-                                  .n_embd = 64,
-                                  .n_heads = 2,
-                                  .n_heads_kv = 1,
-                                  .head_dim = 32,
-                                  .v_dim = 32,
-                                  .n_ff = 128,
-                                  .n_vocab = 100};
+static const model_shape shape = {
+    .n_layers = 1,
+    .n_embd = 64,
+    .n_vocab = 100,
+    .attention = {{.n_heads = 2, .n_heads_kv = 1, .head_dim = 32, .v_dim = 32}},
+    .n_attentions = 1,
+    .layer = {{.n_ff = 128}}};
 static const workspace_limits limits = {.max_rows = N_ROWS - 2,
                                         .max_deferred = 2,
                                         .max_logit_rows = 4,
@@ -92,7 +89,8 @@ TEST(a_block_gets_what_it_asks_for)
     fill(lasting, 3);
     memset(m.ws.x, 4, N_ROWS * (size_t)row_stride(shape.n_embd) * sizeof(float));
     for (int kind = 0; kind < ACT_KINDS; kind++)
-        memset(m.ws.acts[kind], 5, act_bytes((act_kind)kind, N_ROWS, shape.n_ff) + N_PARTS * 64);
+        memset(m.ws.acts[kind], 5,
+               act_bytes((act_kind)kind, N_ROWS, shape.layer[0].n_ff) + N_PARTS * 64);
     assert_true(has(rows, 1) && has(bytes, 2) && has(lasting, 3));
     assert_int_equal((uintptr_t)bytes->at % 64, 0);
     arena_free(&m.memory);

@@ -1,8 +1,5 @@
 /* plan_make as a pure function: made-up inputs, no file, no engine. Its parts are the budget, more
  * budget is never less in memory, sessions add up, and the order of pinning holds. */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include "draft/drafter_kind.h"
 #include "drey/tune.h"
 #include "model/arch.h"
@@ -19,8 +16,12 @@ static const uint64_t mib = 1 << 20;
 /* Layers, width, heads, those of keys, their size, n_ff. */
 #define SHAPE(l, d, h, hk, dim, ff)                                                                \
     {                                                                                              \
-        .n_layers = l, .n_embd = d, .n_heads = h, .n_heads_kv = hk, .head_dim = dim, .v_dim = dim, \
-        .n_ff = ff, .n_vocab = 4096, .n_rot = dim                                                  \
+        .n_layers = l, .n_embd = d, .n_vocab = 4096,                                               \
+        .attention = {{.n_heads = h, .n_heads_kv = hk, .head_dim = dim, .v_dim = dim}},            \
+        .n_attentions = 1, .n_angles = dim, .layer = {                                             \
+            {.n_ff = ff},                                                                          \
+            {.n_ff = ff}                                                                           \
+        }                                                                                          \
     }
 static const model_shape target_shape = SHAPE(5, 512, 8, 4, 64, 2048);
 static const model_shape draft_shape = SHAPE(1, 64, 2, 2, 32, 128);

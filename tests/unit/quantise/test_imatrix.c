@@ -136,6 +136,8 @@ TEST(sums_of_one_token)
     const toy_options toy = exact_toy();
     drey_model *m = toy_open("toy.gguf", &toy);
     const model_shape *of = &m->shape;
+    const int32_t dim = of->attention[0].head_dim, n_ff = of->layer[0].n_ff;
+    const int32_t n_q = of->attention[0].n_heads * dim, n_kv = of->attention[0].n_heads_kv * dim;
     const drey_engine_options engine = plain_options(m, 64, 1);
     drey_imatrix_options o = measuring(&engine, temp_path("imatrix"));
     drey_imatrix_report report;
@@ -152,22 +154,21 @@ TEST(sums_of_one_token)
     norm(&s, y, x, "blk.0.attn_norm.weight", of->n_embd);
     same_squares(&f, "blk.0.attn_q.weight", y, of->n_embd, 1e-5);
     same_squares(&f, "blk.0.attn_v.weight", y, of->n_embd, 1e-5);
-    multiply(&s, v, y, "blk.0.attn_v.weight", of->n_heads_kv * of->head_dim, of->n_embd);
-    for (int32_t i = 0; i < of->n_heads * of->head_dim; i++)
-        att[i] =
-            v[i / of->head_dim / (of->n_heads / of->n_heads_kv) * of->head_dim + i % of->head_dim];
-    same_squares(&f, "blk.0.attn_output.weight", att, of->n_heads * of->head_dim, cached);
-    multiply(&s, y, att, "blk.0.attn_output.weight", of->n_embd, of->n_heads * of->head_dim);
+    multiply(&s, v, y, "blk.0.attn_v.weight", n_kv, of->n_embd);
+    for (int32_t i = 0; i < n_q; i++)
+        att[i] = v[i / dim / (n_q / n_kv) * dim + i % dim];
+    same_squares(&f, "blk.0.attn_output.weight", att, n_q, cached);
+    multiply(&s, y, att, "blk.0.attn_output.weight", of->n_embd, n_q);
     for (int32_t i = 0; i < of->n_embd; i++)
         x[i] += y[i];
     norm(&s, y, x, "blk.0.ffn_norm.weight", of->n_embd);
     same_squares(&f, "blk.0.ffn_gate.weight", y, of->n_embd, cached);
     same_squares(&f, "blk.0.ffn_up.weight", y, of->n_embd, cached);
-    multiply(&s, gate, y, "blk.0.ffn_gate.weight", of->n_ff, of->n_embd);
-    multiply(&s, up, y, "blk.0.ffn_up.weight", of->n_ff, of->n_embd);
-    for (int32_t i = 0; i < of->n_ff; i++)
+    multiply(&s, gate, y, "blk.0.ffn_gate.weight", n_ff, of->n_embd);
+    multiply(&s, up, y, "blk.0.ffn_up.weight", n_ff, of->n_embd);
+    for (int32_t i = 0; i < n_ff; i++)
         gate[i] *= up[i] / (1 + exp(-gate[i]));
-    same_squares(&f, "blk.0.ffn_down.weight", gate, of->n_ff, cached);
+    same_squares(&f, "blk.0.ffn_down.weight", gate, n_ff, cached);
     leave(&f);
     free(s.bytes);
     drey_model_close(&m);
@@ -220,16 +221,6 @@ TEST(sums_of_a_text)
 
 /* ---- What does not show ---- */
 
-static bool same_file(const char *a, const char *b)
-{
-    size_t n_a, n_b;
-    uint8_t *x = bytes_file_read(a, &n_a), *y = bytes_file_read(b, &n_b);
-    bool same = n_a == n_b && memcmp(x, y, n_a) == 0;
-    free(x);
-    free(y);
-    return same;
-}
-
 static void check_ways(const toy_options *toy)
 {
     drey_model *m = toy_open("toy.gguf", toy);
@@ -244,14 +235,14 @@ static void check_ways(const toy_options *toy)
     engine.n_threads = 3;
     engine.prompt_chunk = 7;
     MUST(drey_imatrix, &o, NULL);
-    assert_true(same_file(one, other));
+    assert_true(same_files(one, other));
     drey_status status = DREY_ERR_MEMORY; /* the smallest budget: little is pinned */
     engine.prompt_chunk = 0;
     for (engine.memory_bytes = smallest_budget(&engine, NULL); status == DREY_ERR_MEMORY;
          engine.memory_bytes += 1 << 16)
         status = drey_imatrix(&o, NULL, NULL);
     assert_int_equal(status, DREY_OK);
-    assert_true(same_file(one, other));
+    assert_true(same_files(one, other));
     drey_model_close(&m);
 }
 

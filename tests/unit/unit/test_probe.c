@@ -19,19 +19,16 @@ static drey_status refuses(void *user, drey_error *err)
 
 static drey_status crashes(void *user, drey_error *err)
 {
-    (void)user, (void)err;
     abort();
 }
 
 static drey_status leaves(void *user, drey_error *err)
 {
-    (void)user, (void)err;
     _exit(0);
 }
 
 static drey_status hangs(void *user, drey_error *err)
 {
-    (void)user, (void)err;
     pause();
     return DREY_OK;
 }

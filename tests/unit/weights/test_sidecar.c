@@ -3,7 +3,6 @@
  * one or none. */
 #include <fcntl.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Makes tests/data/logits/toy-FAMILY.txt: what transformers computes for toys of families of models
+whose GGUF files it cannot read.
+
+    make-family-goldens.py TOY.gguf OUT.txt
+
+Toys are written by `make_toy --golden DIR`. Needs torch and transformers (made with 2.15 and
+5.24.0). The model's class is made from the file's keys, with the file's tensors under the names
+that it has for them, and computed in double precision, what it converts to float among it. Nothing
+of drey takes part. The output is described in make-logit-goldens.py.
+"""
+import importlib.util
+import os
+import sys
+
+import torch
+
+torch.float32 = torch.float = torch.float64  # classes convert norms, angles and weights to these
+torch.Tensor.float = torch.Tensor.double
+torch.set_default_dtype(torch.float64)
+
+import transformers  # noqa: E402
+
+from gguf_file import Gguf  # noqa: E402
+from golden_logits import toy_ids, write_model, write_prompt, write_text  # noqa: E402
+
+_spec = importlib.util.spec_from_file_location(
+    "toy_goldens", os.path.join(os.path.dirname(os.path.abspath(__file__)), "make-toy-goldens.py"))
+_toys = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_toys)
+
+# GGUF's names of a layer's tensors, without ".weight" or ".bias", and those of most classes.
+USUAL = {"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
+         "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
+         "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm",
+         "ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj",
+         "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
+         "post_attention_norm": "post_attention_layernorm",
+         "post_ffw_norm": "post_feedforward_layernorm",
+         "token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
+
+
+class Family:
+    """A class of transformers: its name, arguments of its configuration from the file's keys, and
+    names of tensors that it has otherwise."""
+
+    def __init__(self, name, arguments=None, names=None, permuted=False, change=None):
+        self.name, self.names = name, {**USUAL, **(names or {})}
+        self.arguments = arguments or (lambda get: {})
+        self.permuted = permuted  # the file's rows of Q and K are those of rotated neighbours
+        self.change = change or (lambda tensors, get: None)
+
+
+def biased(get):
+    return {"attention_bias": True}
+
+
+def partial(get, **more):
+    """A part of each head is rotated."""
+    return {"rope_parameters": {"rope_type": "default", "rope_theta": get("rope.freq_base"),
+                                "partial_rotary_factor": get("rope.dimension_count") / head_dim(get)},
+            **more}
+
+
+def head_dim(get):
+    return get("attention.key_length",
+               get("embedding_length") // get("attention.head_count"))
+
+
+def layer_norms(get, name="layer_norm_eps", **more):
+    return {name: get("attention.layer_norm_epsilon"), **more}
+
+
+def less_one(tensors, get):
+    """Weights of norms are in the file as they count, in the class less 1."""
+    for name in tensors:
+        if name.endswith("norm.weight"):
+            tensors[name] = tensors[name] - 1
+
+
+def norm_per_head(tensors, get):
+    """Each head's norm is a module."""
+    for name in [name for name in tensors if "_layernorm.weight" in name and "self_attn" in name]:
+        for i, row in enumerate(tensors.pop(name)):
+            tensors[name.replace("weight", f"norms.{i}.weight")] = row
+
+
+def xielu(tensors, get):
+    for i in range(get("block_count")):
+        for what in ("alpha_p", "alpha_n", "beta", "eps"):
+            number = torch.tensor(get(f"/xielu.{what}")[i])
+            tensors[f"model.layers.{i}.mlp.act_fn.{what}"] = number[None] if "alpha" in what else number
+
+
+PHI = {"attn_output": "self_attn.dense", "ffn_up": "mlp.fc1", "ffn_down": "mlp.fc2",
+       "output_norm": "model.final_layernorm"}
+
+FAMILIES = {
+    "glm4": Family("Glm4", lambda get: partial(get, attention_bias=True), {
+        "post_attention_norm": "post_self_attn_layernorm", "post_ffw_norm": "post_mlp_layernorm",
+        "ffn_up": "mlp.gate_up_proj"}),
+    "olmo2": Family("Olmo2"),
+    "exaone4": Family("Exaone4", lambda get: {
+        "sliding_window": None, "layer_types": ["full_attention"] * get("block_count")}),
+    "arcee": Family("Arcee", permuted=True),
+    "apertus": Family("Apertus", names={"attn_norm": "attention_layernorm",
+                                        "ffn_norm": "feedforward_layernorm"}, change=xielu),
+    "starcoder2": Family("Starcoder2", lambda get: layer_norms(get, "norm_epsilon", use_bias=True), {
+        "ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"}),
+    "nemotron": Family("Nemotron", lambda get: layer_norms(get, "norm_eps", **partial(get)),
+                       change=less_one),
+    "stablelm": Family("StableLm", lambda get: layer_norms(
+        get, **partial(get, use_qkv_bias=get("?blk.0.attn_q.bias"),
+                       use_parallel_residual=not get("?blk.0.ffn_norm.weight"),
+                       qk_layernorm=get("?blk.0.attn_q_norm.weight"))), {
+        "attn_q_norm": "self_attn.q_layernorm", "attn_k_norm": "self_attn.k_layernorm"},
+        change=norm_per_head),
+    "phi2": Family("Phi", lambda get: layer_norms(get, **partial(get)), PHI),
+    "command-r": Family("Cohere", lambda get: layer_norms(
+        get, logit_scale=get("logit_scale"), use_qk_norm=get("?blk.0.attn_q_norm.weight"))),
+}
+
+
+def unpermute(rows, n_heads):
+    """The order in which the halves of a head are rotated."""
+    shape = rows.shape
+    return rows.reshape(n_heads, -1, 2, *shape[1:]).swapaxes(1, 2).reshape(shape)
+
+
+def class_name(family, name):
+    layer, _, role = name.partition(".")
+    if layer == "blk":
+        number, _, role = role.partition(".")
+    role, _, kind = (role if layer == "blk" else name).rpartition(".")
+    of = family.names[role]
+    return f"model.layers.{number}.{of}.{kind}" if layer == "blk" else f"{of}.{kind}"
+
+
+class File:
+    def __init__(self, path):
+        file = Gguf(path)
+        self.keys = {name.decode(): _toys.plain(value) for name, _, value in file.keys}
+        self.arch = self.keys["general.architecture"]
+        self.t = {name.decode(): torch.tensor(_toys.tensor(file, file.base + offset, dims, kind))
+                  for name, dims, kind, offset in file.tensors}
+
+    def get(self, key, other=None):
+        """A key; "?TENSOR": whether there is one; "/KEY": of that name."""
+        if key[0] == "?":
+            return key[1:] in self.t
+        return self.keys.get(key[1:] if key[0] == "/" else f"{self.arch}.{key}", other)
+
+
+def load(path):
+    file = File(path)
+    get, family = file.get, FAMILIES[file.arch]
+    arguments = {
+        "vocab_size": file.t["token_embd.weight"].shape[0], "hidden_size": get("embedding_length"),
+        "intermediate_size": get("feed_forward_length"), "num_hidden_layers": get("block_count"),
+        "num_attention_heads": get("attention.head_count"), "head_dim": head_dim(get),
+        "num_key_value_heads": get("attention.head_count_kv"),
+        "max_position_embeddings": get("context_length"),
+        "rms_norm_eps": get("attention.layer_norm_rms_epsilon"),
+        "rope_parameters": {"rope_type": "default", "rope_theta": get("rope.freq_base")},
+        "tie_word_embeddings": "output.weight" not in file.t, "pad_token_id": None,
+        "attn_implementation": "eager", **family.arguments(get)}
+    config = getattr(transformers, f"{family.name}Config")(
+        **{name: value for name, value in arguments.items() if value is not None or name[:3] != "rms"})
+    model = getattr(transformers, f"{family.name}ForCausalLM")(config)
+    tensors = {}
+    for name, numbers in file.t.items():
+        if family.permuted and (".attn_q." in name or ".attn_k." in name):
+            heads = "attention.head_count" if ".attn_q." in name else "attention.head_count_kv"
+            numbers = unpermute(numbers, get(heads))
+        tensors[class_name(family, name)] = numbers
+    family.change(tensors, get)
+    if "lm_head.weight" not in tensors:
+        tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"]
+    wrong = model.load_state_dict(tensors, strict=False)
+    missing = [name for name in wrong.missing_keys if "inv_freq" not in name]
+    if missing or wrong.unexpected_keys:
+        sys.exit(f"{path}: missing {missing}, left over {wrong.unexpected_keys}")
+    return model.double().eval()
+
+
+def main():
+    path, out_path = sys.argv[1:3]
+    model = load(path)
+    ids = toy_ids(model.config.vocab_size)
+    with torch.no_grad():
+        logits = model(torch.tensor([ids]), use_cache=False).logits[0].numpy()
+    with open(out_path, "w", encoding="ascii") as out:
+        write_model(out, path)
+        write_prompt(out, logits, ids)
+        write_text(out, logits, ids)
+
+
+if __name__ == "__main__":
+    main()
