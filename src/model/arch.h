@@ -33,18 +33,22 @@ typedef enum ffn_kind {
 /* Forms of a layer that some architectures have. What a tensor shows is no form: biases, for
  * example, are added where the file has them. */
 enum {
-    FORM_NORMS_AFTER = 1,    /* nothing is normed before products, but what they add (post_norms) */
-    FORM_PARALLEL = 2,       /* layers without ffn_norm: attention's norm is the feed-forward part's
-                                   as well */
-    FORM_NORMS_UNBIASED = 4, /* norms that take the mean off have no bias */
-    FORM_ROTATED_NORMS = 8,  /* heads are normed after their rotation */
-    FORM_UNIT_NORMS = 16,    /* the same without weights, in layers that rotate */
-    FORM_OWN_NORMS = 32,     /* where the file has norms of heads, each head has its own */
-    FORM_GATED = 64,         /* what attention gives is multiplied with the sigmoid of another
-                                   product (attn_gate), a number for each of its own or for a head */
-    FORM_GATED_SOFTPLUS = 128, /* with softplus in its place */
-    FORM_GATED_IN_Q = 256,     /* attn_q has each head's gates after its queries */
-    FORM_HEAD_BIAS = 512       /* logits have a bias where the file has one */
+    FORM_NORMS_AFTER = 1, /* nothing is normed before products, but what they add (post_norms) */
+    FORM_PARALLEL = 2,    /* layers without ffn_norm: attention's norm is the feed-forward part's as
+                             well */
+    FORM_NORMS_UNBIASED = 4,    /* norms that take the mean off have no bias */
+    FORM_ROTATED_NORMS = 8,     /* heads are normed after their rotation */
+    FORM_UNIT_NORMS = 16,       /* the same without weights, in layers that rotate */
+    FORM_OWN_NORMS = 32,        /* where the file has norms of heads, each head has its own */
+    FORM_GATED = 64,            /* what attention gives is multiplied with the sigmoid of another
+                                  product (attn_gate), a number for each of its own or for a head */
+    FORM_GATED_SOFTPLUS = 128,  /* with softplus in its place */
+    FORM_GATED_IN_Q = 256,      /* attn_q has each head's gates after its queries */
+    FORM_HEAD_BIAS = 512,       /* logits have a bias where the file has one */
+    FORM_CHUNKED = 1024,        /* local layers see chunks of so many positions */
+    FORM_WEIGHED_INPUTS = 2048, /* what an expert reads is multiplied with its weight, not what it
+                                   makes */
+    FORM_MEAN_SHARED = 4096     /* half of the sum of a shared expert and of the others counts */
 };
 
 /* Optional keys that an architecture has; where it has them not, they must be neutral. */
@@ -56,7 +60,9 @@ enum {
     KEYS_ENCODER = 16, /* decoder_block_count, decoder_start_token_id, forced_bos_token_id */
     KEYS_BUCKETS = 32, /* attention.relative_buckets_count */
     KEYS_EXPERTS = 64, /* expert_..., leading_dense_block_count */
-    KEYS_LOGIT_SCALE = 128 /* logit_scale, which multiplies */
+    KEYS_LOGIT_SCALE = 1 << 16, /* logit_scale, which multiplies */
+    KEYS_VALUE_SCALE = 1 << 17, /* attention.value_scale */
+    KEYS_CLAMPS = 1 << 18       /* swiglu_clamp_exp, swiglu_clamp_shexp */
 };
 
 typedef struct block_class block_class; /* model/block/block.h */
@@ -145,10 +151,11 @@ typedef struct attention_shape {
     int32_t n_heads, n_heads_kv; /* heads of queries; of keys and values, which divides that */
     int32_t head_dim;            /* numbers of a head's queries and keys */
     int32_t v_dim;               /* numbers of a head's values: head_dim in most models */
-    int32_t window;              /* a row sees the last so many positions; 0: all */
-    bool local;                  /* its layers are local, also where the window hides nothing */
-    int32_t rope;                /* its rotation, of model_shape.rope, or ROPE_OF_NONE */
-    float scale;                 /* scores are multiplied with it */
+    int32_t
+        window; /* a row sees the last so many positions; negative: its chunk of so many; 0: all */
+    bool local; /* its layers are local, also where the window hides nothing */
+    int32_t rope; /* its rotation, of model_shape.rope, or ROPE_OF_NONE */
+    float scale;  /* scores are multiplied with it */
 } attention_shape;
 
 enum { MODEL_MAX_LAYERS = 1024, ATTENTION_KINDS = 16, LAYER_ATTENDS_NOT = 255 };

@@ -3,14 +3,14 @@
 #pragma once
 
 #include "support/toy.h"
-#include "support/toys/family_toys.h"
+#include "support/toys/form_toys.h"
 
 enum {
     FIRST_T5_TOY = 12, /* the first with an encoder, and all after it */
     FIRST_BART_TOY = 15,
     N_ARCH_TOYS = 17,
     N_EXPERT_TOYS = 14,
-    N_LOGIT_TOYS = 14 + N_ARCH_TOYS + N_EXPERT_TOYS + N_FAMILY_TOYS
+    N_LOGIT_TOYS = 14 + N_ARCH_TOYS + N_EXPERT_TOYS + N_FORM_TOYS
 };
 
 /* number of ids that an encoder reads before the goldens' ids: id i is (i * 6007 + 29) modulo the

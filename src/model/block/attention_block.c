@@ -89,6 +89,15 @@ static drey_status bind_buckets(binder *b, attention_tensors *t)
     return DREY_OK;
 }
 
+/* Values have a factor, and so what attention adds. */
+static drey_status scale_values(const binder *b, attention_tensors *t)
+{
+    float scale = 1;
+    TRY(binder_number_if(b, "attention.value_scale", &scale));
+    t->added.scale *= scale != 0 ? scale : 1;
+    return DREY_OK;
+}
+
 static drey_status bind(binder *b, layer_layout *y)
 {
     const model_shape *s = &b->layout->shape;
@@ -110,7 +119,8 @@ static drey_status bind(binder *b, layer_layout *y)
         TRY(bind_vector_if(b, "attn_o.bias", s->n_embd, &t->added.bias));
     if (s->arch->post_norms)
         TRY(bind_vector(b, "post_attention_norm.weight", s->n_embd, &t->added.norm));
-    return block_bind_sums(b, "attn_norm", &t->added);
+    TRY(block_bind_sums(b, "attn_norm", &t->added));
+    return s->arch->keys & KEYS_VALUE_SCALE ? scale_values(b, t) : DREY_OK;
 }
 
 /* ---- Steps ---- */

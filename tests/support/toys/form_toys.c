@@ -1,5 +1,5 @@
-/* Toys of families: see family_toys.h. */
-#include "support/toys/family_toys.h"
+/* Toys of families: see form_toys.h. */
+#include "support/toys/form_toys.h"
 
 static const toy_key logit_scale[] = {{"logit_scale", GGUF_F32, 0.3, NULL}, {0}};
 
@@ -12,7 +12,7 @@ static const toy_key xielu[] = {{"/xielu.alpha_p", GGUF_ARRAY, 0, "f32 0.4 -0.3 
 
 #define LAYER_NORMS (TOY_LAYER_NORMS | TOY_NORM_BIASES)
 
-static const family_row rows[] = {
+static const form_row rows[] = {
     {.name = "toy-glm4",
      .architecture = "glm4",
      .form = TOY_POST_NORMS | TOY_GATE_IN_UP | TOY_QKV_BIASES,
@@ -88,11 +88,11 @@ static const family_row rows[] = {
      .tied = true},
 };
 
-_Static_assert(sizeof rows / sizeof *rows == N_FAMILY_TOYS, "the count of family_toys.h");
+_Static_assert(sizeof rows / sizeof *rows == N_FORM_TOYS, "the count of form_toys.h");
 
-const char *family_toy(int i, toy_options *o)
+const char *form_toy(int i, toy_options *o)
 {
-    const family_row *r = &rows[i];
+    const form_row *r = &rows[i];
     *o = toy_default();
     o->architecture = r->architecture;
     o->form = r->form;
