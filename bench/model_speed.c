@@ -13,6 +13,7 @@
 #include "session/session_probe.h"
 #include "os/clock.h"
 #include "state/cache.h"
+#include "state/cache_room.h"
 #include "tune/machine_limits.h"
 
 enum { WIDEST = 64, MOST_ROUNDS = 9, LEAST_ROUNDS = 3 };

@@ -17,12 +17,12 @@ def write_model(out, path):
     print("model", os.path.basename(path), os.path.getsize(path), file=out)
 
 
-def write_prompt(out, logits, ids):
+def write_prompt(out, logits, ids, positions=tuple(POSITIONS)):
     """logits: [position][token], in double precision."""
     n_vocab, last = logits.shape[1], len(ids) - 1
     print("prompt", len(ids), file=out)
     print(*ids, file=out)
-    for position in [p for p in POSITIONS if p < last] + [last]:
+    for position in [p for p in positions if p < last] + [last]:
         print("position", position, file=out)
         row = logits[position]
         for token in np.argsort(-row, kind="stable")[:20]:

@@ -17,6 +17,7 @@ out the same here, to the last digit written or nearly: that holds the two again
 The output is described in make-logit-goldens.py.
 """
 import math
+import os
 import sys
 
 import numpy as np
@@ -27,7 +28,17 @@ from golden_logits import toy_ids, write_model, write_prompt, write_text
 REAL_PROMPT = 60
 # Of these the pairs (i, i + n / 2) of a head are rotated, of others (2 i, 2 i + 1).
 HALVES = ("qwen2", "qwen3", "phi3", "gemma2", "gemma3", "qwen2moe", "qwen3moe", "olmoe",
-          "gpt-oss")
+          "gpt-oss", "qwen2vl", "qwen3vl", "qwen3vlmoe", "seed_oss", "glm4moe", "hy_v3", "minimax-m2",
+          "dots1", "exaone-moe", "bailingmoe2")
+# Their routers are sigmoids; those of the second list divide weights by their sum where no key says.
+SIGMOID = ("glm4moe", "hy_v3", "minimax-m2", "dots1", "exaone-moe", "bailingmoe2")
+NOT_NORMED = ("qwen2moe", "olmoe", "gpt-oss", "glm4moe", "hy_v3", "dots1", "exaone-moe",
+              "bailingmoe2")
+POST_IS_FFN_NORM = ("gpt-oss", "glm4moe", "seed_oss")
+FEW = (1, 40, 64)  # positions of goldens whose family differs in numbers alone
+FEW_TOYS = ("qwen2vl", "qwen3vl", "qwen3vlmoe", "mistral3", "internlm2", "smollm3", "seed-oss",
+            "ernie", "ernie-moe", "glm4moe", "glm4moe-norms", "hy-v3", "minimax", "dots1",
+            "exaone-moe", "bailingmoe2", "uneven", "softplus")
 
 
 def plain(value):
@@ -67,8 +78,10 @@ class Model:
         keys = {name.decode(): plain(value) for name, _, value in file.keys}
         self.arch = keys["general.architecture"]
         self.get = lambda name, other=None: keys.get(f"{self.arch}.{name}", other)
-        self.n_layers = self.get("block_count")
-        self.n_heads = self.get("attention.head_count")
+        self.n_layers = self.get("block_count") - self.get("nextn_predict_layers", 0)
+        heads = self.get("attention.head_count")
+        self.layer_heads = heads if isinstance(heads, list) else [heads] * self.n_layers
+        self.n_heads = self.layer_heads[0]
         self.n_heads_kv = self.get("attention.head_count_kv", self.n_heads)
         self.head_dim = self.get("attention.key_length", self.get("embedding_length") // self.n_heads)
         self.v_dim = self.get("attention.value_length", self.head_dim)
@@ -100,7 +113,9 @@ class Model:
             extrapolated = 1.0 if kind == "yarn" else 0.0
         magnitude = self.get("rope.scaling.yarn_attn_factor", 1.0)
         if extrapolated != 0:
-            magnitude = 0.1 * math.log(factor) + 1.0 if factor > 1 else 1.0
+            of_scores = 0.1 * self.get("rope.scaling.yarn_log_multiplier", 0.0)
+            magnitude = (0.1 * math.log(factor) + 1.0) / (of_scores * math.log(factor) + 1.0) \
+                if factor > 1 else 1.0
             original = self.get("rope.scaling.original_context_length", 0)
             original = original or self.get("context_length")
 
@@ -122,7 +137,8 @@ class Model:
 
     def rotate(self, x, layer):
         """x: [T][heads][head_dim]"""
-        if self.arch == "gpt2":
+        if self.arch == "gpt2" or (self.arch == "smollm3" and (layer + 1) % 4 == 0) \
+                or (self.arch == "exaone-moe" and not self.is_local(layer)):
             return x
         frequencies, magnitude = self.ropes[self.is_local(layer)]
         angle = np.arange(x.shape[0])[:, None, None] * frequencies
@@ -140,6 +156,8 @@ class Model:
     def is_local(self, layer):
         usual = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2}.get(self.arch, 0)
         period = self.get("attention.sliding_window_pattern", usual)
+        if isinstance(period, list):
+            return bool(period[layer])
         return period == 0 or layer % period < period - 1
 
     def window(self, layer):
@@ -172,7 +190,7 @@ class Model:
         else:
             y = self.product(x, name)
         norm = name + "_norm.weight"
-        wide = self.arch == "olmoe" and norm in self.t  # one norm for all heads together
+        wide = self.arch in ("olmoe", "minimax-m2") and norm in self.t  # one norm for all heads together
         y = self.norm(y, norm) if wide else y
         y = y.reshape(x.shape[0], n_heads, self.v_dim if name.endswith("_v") else self.head_dim)
         return self.norm(y, norm) if norm in self.t and not wide else y
@@ -183,8 +201,13 @@ class Model:
     def attend(self, x, number):
         layer = f"blk.{number}."
         n = x.shape[0]
+        self.n_heads = self.layer_heads[number]
         q = self.rotate(self.heads(x, layer + "attn_q", self.n_heads), number)
         k = self.rotate(self.heads(x, layer + "attn_k", self.n_heads_kv), number)
+        length = self.get("attention.temperature_length",
+                          self.get("rope.scaling.original_context_length", 1)) or 1
+        q = q * (1 + self.get("attention.temperature_scale", 0.0)
+                 * np.log(np.arange(n) // length + 1))[:, None, None]
         seen = np.arange(n)[:, None] - np.arange(n)  # how far back
         hidden = (seen < 0) | (seen >= (self.window(number) or n))
         v = self.heads(x, layer + "attn_v", self.n_heads_kv)
@@ -204,8 +227,10 @@ class Model:
 
     def choose(self, logits, bias):
         """The experts of each row, [row][k], and what each of them counts."""
-        gate = self.get("expert_gating_func", 3 if self.arch == "gpt-oss" else 0)
-        p = 1 / (1 + np.exp(-logits)) if gate == 2 else logits if gate == 3 else softmax(logits)
+        usual = 3 if self.arch == "gpt-oss" else 2 if self.arch in SIGMOID else 1
+        gate = self.get("expert_gating_func", usual)
+        p = {1: softmax, 2: lambda x: 1 / (1 + np.exp(-x)), 3: lambda x: x,
+             4: lambda x: np.sqrt(np.log1p(np.exp(x)))}[gate](logits)
         worth = p + bias
         n_groups = self.get("expert_group_count", 1)
         if n_groups > 1:
@@ -218,8 +243,7 @@ class Model:
         weight = np.take_along_axis(p, chosen, axis=1)
         if gate == 3:
             weight = softmax(weight)
-        if self.get("expert_weights_norm", self.arch not in ("qwen2moe", "olmoe",
-                                                                 "gpt-oss")):
+        if self.get("expert_weights_norm", self.arch not in NOT_NORMED):
             weight = weight / weight.sum(axis=1, keepdims=True)
         return chosen, weight * self.get("expert_weights_scale", 1.0)
 
@@ -251,7 +275,8 @@ class Model:
 
     def mixture(self, x, layer):
         logits = self.product(x, layer + "ffn_gate_inp")
-        chosen, weight = self.choose(logits, self.t.get(layer + "exp_probs_b.bias", 0))
+        bias = self.t.get(layer + "exp_probs_b.bias", self.t.get(layer + "exp_probs_b", 0))
+        chosen, weight = self.choose(logits, bias)
         self.used.append(np.bincount(chosen.ravel(), minlength=logits.shape[1]))
         out = np.zeros_like(x)
         for expert in range(logits.shape[1]):
@@ -290,7 +315,7 @@ class Model:
         for i in range(self.n_layers):
             layer = f"blk.{i}."
             x = x + residual * self.attend(self.norm(x, layer + "attn_norm.weight"), i)
-            name = "post_attention_norm" if self.arch == "gpt-oss" else "ffn_norm"
+            name = "post_attention_norm" if self.arch in POST_IS_FFN_NORM else "ffn_norm"
             x = x + residual * self.feed_forward(self.norm(x, f"{layer}{name}.weight"), layer)
         head = "output.weight" if "output.weight" in self.t else "token_embd.weight"
         logits = self.norm(x, "output_norm.weight") @ self.t[head].T / self.get("logit_scale", 1.0)
@@ -308,7 +333,8 @@ def main():
     with open(out_path, "w", encoding="ascii") as out:
         logits = model.logits(ids)
         write_model(out, path)
-        write_prompt(out, logits, prompt)
+        few = os.path.basename(path)[4:-5] in FEW_TOYS
+        write_prompt(out, logits, prompt, *([FEW] if few else []))
         write_text(out, logits, ids)
 
 

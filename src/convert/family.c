@@ -197,8 +197,8 @@ static drey_status put_experts(const keys *k, drey_error *err)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "some of the model's layers have no experts "
              "(decoder_sparse_step, mlp_only_layers), which is not converted");
-    normed = config_bool(k->folder, "norm_topk_prob", k->family->arch->weights_normed);
-    if (normed != k->family->arch->weights_normed)
+    normed = config_bool(k->folder, "norm_topk_prob", k->family->arch->experts.weights_normed);
+    if (normed != k->family->arch->experts.weights_normed)
         keys_bool(k, "expert_weights_norm", normed);
     return DREY_OK;
 }
@@ -246,7 +246,7 @@ static drey_status check_score_scale(const keys *k, drey_error *err)
 static drey_status check_layer_types(const keys *k, bool window, drey_error *err)
 {
     const json_value *types = config_find(k->folder, "layer_types");
-    int32_t period = k->family->arch->window_period, i = 0;
+    int32_t period = k->family->arch->local.period, i = 0;
     int64_t n_layers;
     for (const json_value *v = types ? types->first : NULL; v; v = v->next, i++) {
         bool local = period ? i % period < period - 1 : window;
@@ -278,11 +278,11 @@ static drey_status put_window(const keys *k, drey_error *err)
              "not compute for architecture %s",
              k->family->arch_name);
     TRY(config_int(k->folder, "sliding_window_pattern", 1, INT32_MAX, &pattern, &there, err));
-    if (there && pattern != k->family->arch->window_period)
+    if (there && pattern != k->family->arch->local.period)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "sliding_window_pattern is %lld, where drey computes such "
              "a model with %d",
-             (long long)pattern, k->family->arch->window_period);
+             (long long)pattern, k->family->arch->local.period);
     if (used || k->family->window == WINDOW_STATED)
         keys_u32(k, "attention.sliding_window", (uint32_t)window);
     return check_layer_types(k, used, err);

@@ -99,7 +99,7 @@ static drey_status find_objects(const keys *k, const json_value **all, const jso
         return check_members(rope, rope_kinds, true, in, err);
     TRY(check_members(rope, layer_kinds, true, in, err));
     *all = json_member(rope, "full_attention");
-    if (!*all || (*local && k->family->arch->window_period == 0))
+    if (!*all || (*local && k->family->arch->local.period == 0))
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "%s is for kinds of layers that architecture %s does not have", in,
              k->family->arch_name);

@@ -5,6 +5,8 @@
 #include "engine/config.h"
 #include "model/pass.h"
 #include "state/cache.h"
+#include "state/cache_room.h"
+#include "state/kept_positions.h"
 #include "unit/units.h"
 
 /* Its weights are read once per input; a ring of this size does that at the disk's speed. */

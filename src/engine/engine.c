@@ -13,7 +13,7 @@
 #include "os/float_mode.h"
 #include "os/memory.h"
 #include "os/pool.h"
-#include "state/cache.h"
+#include "state/cache_room.h"
 #include "text/tokenizer.h"
 #include "unit/units.h"
 

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "common/num.h"
-#include "state/cache.h"
+#include "state/cache_room.h"
+#include "state/kept_positions.h"
 #include "weights/identity.h"
 
 /* ---- What sessions ask ---- */

@@ -12,7 +12,7 @@
 #include "exit/exit_open.h"
 #include "os/memory.h"
 #include "os/pool.h"
-#include "state/cache.h"
+#include "state/cache_room.h"
 #include "text/tokenizer.h"
 #include "unit/units.h"
 #include "weights/experts.h"

@@ -48,21 +48,26 @@ enum {
     FORM_CHUNKED = 1024,        /* local layers see chunks of so many positions */
     FORM_WEIGHED_INPUTS = 2048, /* what an expert reads is multiplied with its weight, not what it
                                    makes */
-    FORM_MEAN_SHARED = 4096     /* half of the sum of a shared expert and of the others counts */
+    FORM_MEAN_SHARED = 4096,    /* half of the sum of a shared expert and of the others counts */
+    FORM_DENSE_ROTATED = 8192   /* layers in front of a mixture's are rotated in any case */
 };
 
 /* Optional keys that an architecture has; where it has them not, they must be neutral. */
 enum {
-    KEYS_SCALES = 1,   /* embedding_scale, residual_scale, attention.scale; logit_scale divides */
-    KEYS_WINDOW = 2,   /* attention.sliding_window and its pattern, rope.freq_base_swa */
-    KEYS_CAPS = 4,     /* attn_logit_softcapping, final_logit_softcapping */
-    KEYS_TAPS = 8,     /* extract_layers, target_hidden_size, norm_before_residual */
-    KEYS_ENCODER = 16, /* decoder_block_count, decoder_start_token_id, forced_bos_token_id */
-    KEYS_BUCKETS = 32, /* attention.relative_buckets_count */
-    KEYS_EXPERTS = 64, /* expert_..., leading_dense_block_count */
-    KEYS_LOGIT_SCALE = 1 << 16, /* logit_scale, which multiplies */
-    KEYS_VALUE_SCALE = 1 << 17, /* attention.value_scale */
-    KEYS_CLAMPS = 1 << 18       /* swiglu_clamp_exp, swiglu_clamp_shexp */
+    KEYS_SCALES = 1,     /* embedding_scale, residual_scale, attention.scale; logit_scale divides */
+    KEYS_WINDOW = 2,     /* attention.sliding_window and its pattern, rope.freq_base_swa */
+    KEYS_CAPS = 4,       /* attn_logit_softcapping, final_logit_softcapping */
+    KEYS_TAPS = 8,       /* extract_layers, target_hidden_size, norm_before_residual */
+    KEYS_ENCODER = 16,   /* decoder_block_count, decoder_start_token_id, forced_bos_token_id */
+    KEYS_BUCKETS = 32,   /* attention.relative_buckets_count */
+    KEYS_EXPERTS = 64,   /* expert_..., leading_dense_block_count, interleave_moe_layer_step */
+    KEYS_IMAGES = 128,   /* those of models that also see images, without a part in a text */
+    KEYS_YARN_LOG = 256, /* rope.scaling.yarn_log_multiplier */
+    KEYS_TEMPERATURE = 512,  /* attention.temperature_scale, temperature_length */
+    KEYS_NEXTN = 1024,       /* block_count has nextn_predict_layers more than there are layers */
+    KEYS_LOGIT_SCALE = 2048, /* logit_scale, which multiplies */
+    KEYS_VALUE_SCALE = 4096, /* attention.value_scale */
+    KEYS_CLAMPS = 8192       /* swiglu_clamp_exp, swiglu_clamp_shexp */
 };
 
 typedef struct block_class block_class; /* model/block/block.h */
@@ -89,22 +94,34 @@ typedef struct arch {
     bool head_norms;       /* each head of Q and K is normed before it is rotated */
     bool wide_norms;       /* the same of all heads of a row together */
     bool post_norms;       /* the outputs of attention and feed-forward are normed as well */
+    bool norms_optional;   /* norms of heads are there where the file has them */
     bool sinks;            /* attention may look at nothing: each head has a sink */
-    bool expert_biases;    /* routers and experts have biases */
     bool post_is_ffn_norm; /* the file calls ffn_norm post_attention_norm */
     bool norms_sums;       /* norms are of embeddings and of each sum with what is added:
                                        nothing is normed before a product, nor after the layers */
     bool gate_in_up;       /* ffn_up has the gate's rows in front of its own */
     bool longrope;         /* may have RoPE factors for short and for long contexts */
     bool sqrt_embedding;   /* embeddings are multiplied with sqrt(n_embd) */
-    int32_t window;        /* window of local layers, where the file does not say; 0: none */
-    int32_t window_period; /* every so many layers the last one sees all; 0: none does */
-    double local_base;     /* base of local layers' rotation, unscaled; 0: as in the others */
+    int32_t still_period;  /* every so many layers the last one is not rotated; 0: all are */
+    struct {
+        int32_t window, period; /* where the file does not say: window of local layers, 0: none;
+                                   every so many layers the last one sees all, 0: none does */
+        bool first;             /* the first one of them does, not the last */
+        bool rotated_alone;     /* layers that see all are not rotated */
+        bool unscaled;          /* frequencies of local layers are not scaled */
+        bool halved;            /* the others rotate half of the numbers that the file states, and
+                                   rope_freqs are theirs alone */
+        double base;            /* base of their rotation; 0: as in the others */
+    } local;
     struct {
         float attention, logit;
-    } cap;                     /* caps, where the file does not say; 0: none */
-    router_gate gate;          /* gate of experts, where the file does not say */
-    bool weights_normed;       /* the same */
+    } cap; /* caps, where the file does not say; 0: none */
+    struct {
+        router_gate gate;    /* where the file does not say */
+        bool weights_normed; /* the same */
+        bool biases;         /* routers and experts have biases */
+        bool by_router;      /* layers without a router have a feed-forward part */
+    } experts;
     bool yarn_exact;           /* the ends of YaRN's blend are no whole pairs */
     const arch_layers *layers; /* NULL: the usual ones */
     int32_t wide_layers;       /* a model of so many layers divides scores by sqrt(n_embd / n_heads)
@@ -201,6 +218,12 @@ struct model_shape {
     struct {
         float attention, logit; /* x becomes cap * tanh(x / cap); 0: it stays */
     } cap;
+    struct {
+        float scale;    /* queries are multiplied with 1 + scale ln(1 + floor(p / length)), */
+        int32_t length; /* p being the position and `after`; scale 0: they stay */
+        int32_t after;
+        bool still_alone; /* of layers that are not rotated */
+    } temperature;
     rope_shape rope[ROPES];
     int32_t n_ropes;  /* 1: local layers rotate as the others do; 0: none is rotated */
     int32_t n_angles; /* cosines and sines of a row, of all rotations */

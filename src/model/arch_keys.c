@@ -33,8 +33,11 @@ typedef struct known_key {
  * array where every item is. */
 static const known_key known[] = {
     {"attention.sliding_window", KEY_INT, KEYS_WINDOW},
-    {"attention.sliding_window_pattern", KEY_INT, KEYS_WINDOW},
+    {"attention.sliding_window_pattern", KEY_CHECKED, KEYS_WINDOW},
+    {"attention.key_length_swa", KEY_INT, KEYS_WINDOW},
+    {"attention.value_length_swa", KEY_INT, KEYS_WINDOW},
     {"rope.freq_base_swa", KEY_NUMBER, KEYS_WINDOW},
+    {"rope.dimension_count_swa", KEY_INT, KEYS_WINDOW},
     {"attn_logit_softcapping", KEY_NUMBER, KEYS_CAPS},
     {"final_logit_softcapping", KEY_NUMBER, KEYS_CAPS},
     {"attention.scale", KEY_NUMBER, KEYS_SCALES},
@@ -62,7 +65,14 @@ static const known_key known[] = {
     {"expert_weights_scale", KEY_NUMBER, KEYS_EXPERTS},
     {"expert_group_count", KEY_INT, KEYS_EXPERTS},
     {"expert_group_used_count", KEY_INT, KEYS_EXPERTS},
+    {"expert_shared_count", KEY_INT, KEYS_EXPERTS},
     {"leading_dense_block_count", KEY_INT, KEYS_EXPERTS},
+    {"interleave_moe_layer_step", KEY_INT, KEYS_EXPERTS},
+    {"rope.dimension_sections", KEY_WITHOUT, KEYS_IMAGES}, /* of a text all are its positions */
+    {"n_deepstack_layers", KEY_WITHOUT, KEYS_IMAGES},
+    {"rope.scaling.yarn_log_multiplier", KEY_NUMBER, KEYS_YARN_LOG},
+    {"attention.temperature_scale", KEY_NUMBER, KEYS_TEMPERATURE},
+    {"attention.temperature_length", KEY_INT, KEYS_TEMPERATURE},
     {"block_count", KEY_INT, 0},
     {"nextn_predict_layers", KEY_INT, 0},
     {"context_length", KEY_INT, 0},
@@ -98,6 +108,8 @@ static const known_key known[] = {
     {"attention.output_scale", KEY_FACTOR, 0},
     {"rope.scaling.alpha", KEY_FACTOR, 0},
     {"num_loops", KEY_FACTOR, 0},
+    {"interleave_moe_layer_step", KEY_FACTOR, 0},
+    {"moe_every_n_layers", KEY_FACTOR, 0},
     {"expert_count", KEY_FACTOR, 0}, /* one expert is none */
 };
 
@@ -148,19 +160,6 @@ static bool has_kind(const gguf_key *key, key_use use)
                                                 : GGUF_WANT_TEXT);
 }
 
-/* Returns whether a key lists the local layers, an item for each, as the architecture has them. */
-static bool is_default_pattern(const gguf_key *key, const model_shape *s)
-{
-    const int32_t period = s->arch->window_period;
-    if (key->kind != GGUF_ARRAY || key->n_items < (uint64_t)s->n_layers ||
-        (key->item_kind != GGUF_BOOL && !gguf_is_int(key->item_kind)))
-        return false;
-    for (int32_t i = 0; i < s->n_layers; i++)
-        if ((gguf_item_int(key, (uint64_t)i) != 0) != (period == 0 || i % period < period - 1))
-            return false;
-    return true;
-}
-
 /* A key's value for a message. */
 static const char *show_value(const gguf_key *key, char out[64])
 {
@@ -187,8 +186,7 @@ static drey_status check_key(const gguf_key *key, gguf_string suffix, const mode
     if (k && (k->use == KEY_WITHOUT || k->use == KEY_CHECKED))
         return DREY_OK;
     if (k && k->use != KEY_FACTOR && k->use != KEY_SET) {
-        bool pattern = gguf_is_text(suffix, "attention.sliding_window_pattern");
-        if (!has_kind(key, k->use) && !(pattern && is_default_pattern(key, s)))
+        if (!has_kind(key, k->use))
             FAIL(err, DREY_ERR_UNSUPPORTED,
                  "key %s is %s, where drey computes models with one %s only", name,
                  show_value(key, value),

@@ -28,6 +28,18 @@ static drey_status read_number(const gguf *g, const arch *a, const char *suffix,
     return DREY_OK;
 }
 
+/* A count that may be missing: 0. */
+static drey_status read_count(const gguf *g, const arch *a, const char *suffix, int64_t high,
+                              int32_t *out, drey_error *err)
+{
+    char key[96];
+    int64_t value = gguf_int(g, arch_key(a, suffix, key), 0);
+    if (value < 0 || value > high)
+        FAIL(err, DREY_ERR_FORMAT, "%s is %lld; the file is broken", key, (long long)value);
+    *out = (int32_t)value;
+    return DREY_OK;
+}
+
 static bool has_block(const gguf *g, int32_t block, const char *ending)
 {
     char begin[48];
@@ -51,18 +63,20 @@ static drey_status read_layers(model_shape *s, const gguf *g, drey_error *err)
 {
     TRY(read_int(g, s->arch, "block_count", 1024, &s->n_layers, err));
     const int32_t n = arch_mtp_blocks(s->arch, g), first = s->n_layers - n;
-    if (n > 0 && first > 0 && (has_block(g, first, "nextn.") || !has_block(g, s->n_layers - 1, "")))
+    const bool counted = s->arch->keys & KEYS_NEXTN || has_block(g, first, "nextn.") ||
+                         !has_block(g, s->n_layers - 1, "");
+    if (n > 0 && first > 0 && counted)
         s->n_layers = first;
     return DREY_OK;
 }
 
-/* Numbers of a head. */
+/* Reads numbers of a head. usual 0: the key may be missing. */
 static drey_status read_width(const gguf *g, const arch *a, const char *suffix, int32_t usual,
                               int32_t *out, drey_error *err)
 {
     char key[96];
     int64_t dim = gguf_int(g, arch_key(a, suffix, key), usual);
-    if (dim < 2 || dim > 1024 || dim % 2)
+    if ((dim != usual || usual > 0) && (dim < 2 || dim > 1024 || dim % 2))
         FAIL(err, DREY_ERR_FORMAT, "the heads have size %lld; the file is broken", (long long)dim);
     *out = (int32_t)dim;
     return DREY_OK;
@@ -76,7 +90,7 @@ static drey_status read_each(const model_shape *s, const gguf *g, const char *su
     char name[96];
     const int64_t n_blocks = gguf_int(g, arch_key(s->arch, "block_count", name), 0);
     const gguf_key *key = gguf_find_key(g, arch_key(s->arch, suffix, name));
-    const bool each = key && gguf_is_int_array(key);
+    const bool each = key && gguf_is_int_array(key) && !gguf_key_is(key, GGUF_WANT_INT);
     int64_t value = fallback;
     if (each && key->n_items != (uint64_t)s->n_layers && key->n_items != (uint64_t)n_blocks)
         FAIL(err, DREY_ERR_FORMAT,
@@ -178,18 +192,26 @@ static drey_status read_sizes(model_shape *s, const gguf *g, drey_error *err)
     TRY(read_int(g, a, "context_length", 1 << 30, &s->n_context_train, err));
     TRY(read_heads(s, g, err));
     TRY(read_widths_ff(s, g, err));
-    const char *eps =
-        a->layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
-    s->norm_eps = (float)gguf_number(g, arch_key(a, eps, key), 1e-5);
+    const double rms_eps =
+        gguf_number(g, arch_key(a, "attention.layer_norm_rms_epsilon", key), 1e-5);
+    if (a->forms & FORM_NORMS_UNBIASED && gguf_find_key(g, key))
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "%s is there: drey computes architecture %s with norms that take the mean off", key,
+             a->name);
+    s->norm_eps = (float)rms_eps;
+    if (a->layer_norm) /* Phi MoE's files have the other key */
+        s->norm_eps =
+            (float)gguf_number(g, arch_key(a, "attention.layer_norm_epsilon", key), rms_eps);
     if (!(s->norm_eps >= 0.0f && s->norm_eps < 1.0f))
         FAIL(err, DREY_ERR_FORMAT, "%s is %g; the file is broken", key, (double)s->norm_eps);
     return DREY_OK;
 }
 
-/* The layers that are local: those of a list, or all but the last of every so many. */
+/* The layers that are local: those of a list, or all but one of every so many. */
 typedef struct locality {
     const gguf_key *list; /* an item for each layer; NULL: there is none */
     int32_t period;       /* 0: all are local */
+    int32_t global;       /* which one of each period is not */
     int32_t window;       /* positions that they see; 0: it hides nothing */
     bool any;             /* the model has local layers */
 } locality;
@@ -200,7 +222,7 @@ static bool is_local(const locality *l, int32_t layer)
         return false;
     if (l->list)
         return gguf_item_int(l->list, min_u64((uint64_t)layer, l->list->n_items - 1)) != 0;
-    return l->period == 0 || layer % l->period < l->period - 1;
+    return l->period == 0 || layer % l->period != l->global;
 }
 
 static bool is_list(const gguf_key *key)
@@ -210,7 +232,7 @@ static bool is_list(const gguf_key *key)
 }
 
 /* A window as wide as the context hides nothing: it counts only where local layers rotate in a way
- * of their own. */
+ * of their own. A model of which only local layers are rotated has them in any case. */
 static drey_status read_window(const model_shape *s, const gguf *g, locality *l, drey_error *err)
 {
     const arch *a = s->arch;
@@ -218,13 +240,14 @@ static drey_status read_window(const model_shape *s, const gguf *g, locality *l,
     *l = (locality){0};
     if (!(a->keys & KEYS_WINDOW))
         return DREY_OK;
-    int64_t window = gguf_int(g, arch_key(a, "attention.sliding_window", key), a->window);
+    int64_t window = gguf_int(g, arch_key(a, "attention.sliding_window", key), a->local.window);
     if (window < 0)
         FAIL(err, DREY_ERR_FORMAT, "%s is %lld; the file is broken", key, (long long)window);
-    bool own = a->local_base > 0 || gguf_find_key(g, arch_key(a, "rope.freq_base_swa", key));
+    bool own = a->local.base > 0 || gguf_find_key(g, arch_key(a, "rope.freq_base_swa", key)) ||
+               gguf_find_key(g, arch_key(a, "rope.dimension_count_swa", key));
     bool hides = own || window < s->n_context_train;
     l->window = !hides ? 0 : window < INT32_MAX ? (int32_t)window : INT32_MAX;
-    l->any = l->window > 0;
+    l->any = l->window > 0 || (a->local.rotated_alone && window > 0);
     const gguf_key *pattern =
         gguf_find_key(g, arch_key(a, "attention.sliding_window_pattern", key));
     l->list = is_list(pattern) ? pattern : NULL;
@@ -232,10 +255,11 @@ static drey_status read_window(const model_shape *s, const gguf *g, locality *l,
         FAIL(err, DREY_ERR_FORMAT,
              "key %s has %llu items, where the model has %d layers; the file is broken", key,
              (unsigned long long)l->list->n_items, s->n_layers);
-    int64_t period = gguf_int(g, key, a->window_period);
+    int64_t period = gguf_int(g, key, a->local.period);
     if (period < 0 || period > INT32_MAX)
         FAIL(err, DREY_ERR_FORMAT, "%s is %lld; the file is broken", key, (long long)period);
     l->period = (int32_t)period;
+    l->global = a->local.first ? 0 : l->period - 1;
     return DREY_OK;
 }
 
@@ -246,8 +270,16 @@ static drey_status read_attention(model_shape *s, const gguf *g, drey_error *err
     const bool rotates = a->rope != ROPE_NONE && a->rope != ROPE_BUCKETS,
                wide = a->wide_layers == s->n_layers;
     attention_shape read[ATTENTION_KINDS];
+    int32_t local_k = 0, local_v = 0; /* widths of local layers; 0: as in the others */
+    int32_t n_rotated = 0;
     locality l;
     TRY(read_window(s, g, &l, err));
+    if (a->forms & FORM_DENSE_ROTATED)
+        TRY(read_count(g, a, "leading_dense_block_count", s->n_layers, &n_rotated, err));
+    if (l.any) {
+        TRY(read_width(g, a, "attention.key_length_swa", 0, &local_k, err));
+        TRY(read_width(g, a, "attention.value_length_swa", 0, &local_v, err));
+    }
     memcpy(read, s->attention, sizeof read);
     s->n_attentions = 0;
     for (int32_t i = 0; i < MODEL_MAX_LAYERS; i++) {
@@ -255,8 +287,14 @@ static drey_status read_attention(model_shape *s, const gguf *g, drey_error *err
             continue;
         attention_shape shape = read[s->layer[i].attention];
         shape.local = is_local(&l, i);
-        shape.window = shape.local ? l.window : 0;
-        shape.rope = !rotates ? ROPE_OF_NONE : shape.local ? ROPE_OF_LOCAL : ROPE_OF_ALL;
+        shape.window = !shape.local ? 0 : a->forms & FORM_CHUNKED ? -l.window : l.window;
+        if (shape.local && local_k > 0)
+            shape.head_dim = local_k;
+        if (shape.local && local_v > 0)
+            shape.v_dim = local_v;
+        const bool still = (a->still_period > 0 && (i + 1) % a->still_period == 0) ||
+                           (a->local.rotated_alone && l.any && !shape.local && i >= n_rotated);
+        shape.rope = !rotates || still ? ROPE_OF_NONE : shape.local ? ROPE_OF_LOCAL : ROPE_OF_ALL;
         shape.scale = 1.0f / sqrtf((float)(wide ? s->n_embd / shape.n_heads : shape.head_dim));
         TRY(set_attention(s, i, &shape, err));
     }
@@ -412,6 +450,31 @@ static drey_status read_scales(model_shape *s, const gguf *g, drey_error *err)
     return DREY_OK;
 }
 
+/* A temperature of scores that grows with the position; its length is that of the original context
+ * where the file does not say. */
+static drey_status read_temperature(model_shape *s, const gguf *g, drey_error *err)
+{
+    const arch *a = s->arch;
+    const char *const lengths[] = {"attention.temperature_length",
+                                   "rope.scaling.original_context_length"};
+    char key[96];
+    if (!(a->keys & KEYS_TEMPERATURE))
+        return DREY_OK;
+    const bool chunked = a->forms & FORM_CHUNKED; /* Llama 4's files do not state its numbers */
+    s->temperature.after = s->temperature.still_alone = chunked;
+    TRY(read_number(g, a, "attention.temperature_scale", chunked ? 0.1f : 0, &s->temperature.scale,
+                    err));
+    for (int32_t i = 0; i < 2 && s->temperature.length == 0; i++)
+        TRY(read_count(g, a, lengths[i], 1 << 30, &s->temperature.length, err));
+    if (chunked && s->temperature.length == 0)
+        s->temperature.length = a->local.window;
+    if (s->temperature.scale > 0 && s->temperature.length == 0)
+        FAIL(err, DREY_ERR_FORMAT, "%s is missing, with %s; the file is broken",
+             arch_key(a, lengths[1], key),
+             arch_key(a, "attention.temperature_scale", (char[96]){0}));
+    return DREY_OK;
+}
+
 static drey_status read_taps(model_shape *s, const gguf *g, drey_error *err)
 {
     tap_shape *t = &s->taps;
@@ -455,18 +518,6 @@ static drey_status read_tapped_vocabulary(model_shape *s, const gguf *g, drey_er
     return DREY_OK;
 }
 
-/* A count that may be missing: 0. */
-static drey_status read_count(const gguf *g, const arch *a, const char *suffix, int64_t high,
-                              int32_t *out, drey_error *err)
-{
-    char key[96];
-    int64_t value = gguf_int(g, arch_key(a, suffix, key), 0);
-    if (value < 0 || value > high)
-        FAIL(err, DREY_ERR_FORMAT, "%s is %lld; the file is broken", key, (long long)value);
-    *out = (int32_t)value;
-    return DREY_OK;
-}
-
 static drey_status read_groups(router_shape *r, const gguf *g, const arch *a, drey_error *err)
 {
     TRY(read_count(g, a, "expert_group_count", 64, &r->n_groups, err));
@@ -487,16 +538,33 @@ static drey_status read_gate(router_shape *r, const gguf *g, const arch *a, drey
 {
     char key[96];
     int64_t gate = gguf_int(g, arch_key(a, "expert_gating_func", key), 0);
-    if (gate < 0 || gate > 3)
+    if (gate < 0 || gate > 4)
         FAIL(err, DREY_ERR_UNSUPPORTED,
-             "%s is %lld; drey computes 1 to 3 (softmax, sigmoid, "
-             "softmax of the chosen)",
+             "%s is %lld; drey computes 1 to 4 (softmax, sigmoid, "
+             "softmax of the chosen, square root of softplus)",
              key, (long long)gate);
-    r->gate = gate == 0 ? a->gate : (router_gate)(gate - 1);
-    r->normed = gguf_bool(g, arch_key(a, "expert_weights_norm", key), a->weights_normed);
+    r->gate = gate == 0 ? a->experts.gate : (router_gate)(gate - 1);
+    r->normed = gguf_bool(g, arch_key(a, "expert_weights_norm", key), a->experts.weights_normed);
     TRY(read_number(g, a, "expert_weights_scale", 1, &r->scale, err));
     if (r->scale == 0)
         r->scale = 1;
+    return DREY_OK;
+}
+
+/* Reads which layers are mixtures: those after the first ones, one of every so many, or those that
+ * have a router. */
+static drey_status read_mixtures(model_shape *s, const gguf *g, drey_error *err)
+{
+    const arch *a = s->arch;
+    int32_t n_dense, step;
+    char key[96];
+    TRY(read_count(g, a, "leading_dense_block_count", s->n_layers, &n_dense, err));
+    TRY(read_count(g, a, "interleave_moe_layer_step", MODEL_MAX_LAYERS, &step, err));
+    const bool stated = gguf_find_key(g, arch_key(a, "leading_dense_block_count", key));
+    for (int32_t i = n_dense; i < s->n_layers; i++)
+        s->layer[i].experts = a->experts.by_router && !stated
+                                  ? has_block(g, i, "ffn_gate_inp.weight")
+                                  : step < 2 || (i + 1) % step == 0;
     return DREY_OK;
 }
 
@@ -505,7 +573,7 @@ static drey_status read_experts(model_shape *s, const gguf *g, drey_error *err)
     const arch *a = s->arch;
     expert_shape *e = &s->experts;
     router_shape *r = &e->router;
-    int32_t n_dense;
+    int32_t n_shared;
     char key[96];
     if (!(a->keys & KEYS_EXPERTS))
         return DREY_OK;
@@ -522,15 +590,17 @@ static drey_status read_experts(model_shape *s, const gguf *g, drey_error *err)
     if (r->n_used > r->n_experts)
         FAIL(err, DREY_ERR_FORMAT, "%s says that a token uses %d of %d experts; the file is broken",
              arch_key(a, "expert_used_count", key), r->n_used, r->n_experts);
-    TRY(read_count(g, a, "leading_dense_block_count", s->n_layers, &n_dense, err));
-    for (int32_t i = n_dense; i < s->n_layers; i++)
-        s->layer[i].experts = true;
+    TRY(read_mixtures(s, g, err));
     TRY(read_count(g, a, "expert_feed_forward_length", 1 << 20, &e->n_ff, err));
     TRY(read_count(g, a, "expert_shared_feed_forward_length", 1 << 20, &e->n_ff_shared, err));
     e->n_ff = e->n_ff > 0 ? e->n_ff : s->layer[0].n_ff;
-    snprintf(key, sizeof key, "blk.%d.ffn_up_shexp.weight", n_dense);
-    if (e->n_ff_shared == 0 && gguf_find_tensor(g, key))
-        e->n_ff_shared = s->layer[0].n_ff;
+    TRY(read_count(g, a, "expert_shared_count", 64, &n_shared, err));
+    if (e->n_ff_shared == 0)
+        e->n_ff_shared = n_shared * e->n_ff;
+    snprintf(key, sizeof key, "blk.%d.ffn_up_shexp.weight", shape_first_mixture(s));
+    const gguf_tensor *shared = gguf_find_tensor(g, key);
+    if (e->n_ff_shared == 0 && shared && shared->dims[1] >= 1 && shared->dims[1] <= 1 << 20)
+        e->n_ff_shared = (int32_t)shared->dims[1];
     TRY(read_groups(r, g, a, err));
     return read_gate(r, g, a, err);
 }
@@ -582,12 +652,13 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
     if (!s->arch)
         FAIL(err, DREY_ERR_UNSUPPORTED, "architecture \"%s\" is not supported (%s are)",
              gguf_printable((char[48]){0}, 48, name.text, name.n_bytes),
-             arch_names((char[256]){0}, 256));
+             arch_names((char[640]){0}, 640));
     TRY(read_sizes(s, g, err));
     TRY(arch_keys_check(s, g, err));
     TRY(read_attention(s, g, err));
     TRY(check_stores(s, err));
     TRY(read_scales(s, g, err));
+    TRY(read_temperature(s, g, err));
     if (s->arch->keys & KEYS_TAPS)
         TRY(read_taps(s, g, err));
     TRY(read_vocabulary(s, g, err));

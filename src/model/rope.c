@@ -49,15 +49,23 @@ static drey_status read_factor(const model_shape *s, rope_shape *rope, const ggu
     return DREY_OK;
 }
 
+/* The part of YaRN's magnitude that a model's scores have, and not its cosines and sines; 0: none. */
+static double yarn_magnitude(const rope_shape *rope, double part)
+{
+    return rope->factor > 1.0 ? 1.0 + 0.1 * part * log_f64(rope->factor) : 1.0;
+}
+
 static drey_status read_magnitude(const model_shape *s, rope_shape *rope, const gguf *g,
                                   drey_error *err)
 {
     const double least = 1e-3, most = 1e3;
-    double own, factor;
+    double own, factor, part;
+    const char *log_multiplier = "rope.scaling.yarn_log_multiplier";
+    TRY(read_number(g, s->arch, log_multiplier, 0, 0, most, &part, err));
     TRY(read_number(g, s->arch, "rope.scaling.yarn_attn_factor", 1, least, most, &own, err));
     TRY(read_number(g, s->arch, "rope.scaling.attn_factor", 1, least, most, &factor, err));
     if (rope->blend != 0.0) /* YaRN's own, in place of what the file says */
-        own = rope->factor > 1.0 ? 1.0 + 0.1 * log_f64(rope->factor) : 1.0;
+        own = yarn_magnitude(rope, 1.0) / yarn_magnitude(rope, part);
     rope->magnitude = own * factor;
     return DREY_OK;
 }
@@ -70,6 +78,20 @@ static bool has_local(const model_shape *s)
     return false;
 }
 
+/* So many numbers of a head can be rotated, of local layers or of the others. */
+static drey_status check_rotated(const model_shape *s, bool local, int64_t n_rot, drey_error *err)
+{
+    for (int32_t i = 0; i < s->n_attentions; i++) {
+        const attention_shape *a = &s->attention[i];
+        if (a->local == local && (n_rot < 2 || n_rot % 2 || n_rot > a->head_dim))
+            FAIL(err, DREY_ERR_FORMAT,
+                 "%s.%s is %lld, but must be even and at most the head size %d; the file is broken",
+                 s->arch->name, local ? "rope.dimension_count_swa" : "rope.dimension_count",
+                 (long long)n_rot, a->head_dim);
+    }
+    return DREY_OK;
+}
+
 /* Local layers have their own base, without scaling: the file's, or the architecture's. */
 static drey_status read_local(model_shape *s, const gguf *g, drey_error *err)
 {
@@ -78,15 +100,21 @@ static drey_status read_local(model_shape *s, const gguf *g, drey_error *err)
     *rope = s->rope[ROPE_OF_ALL];
     s->n_ropes = 1;
     s->n_angles = rope->n_rot;
-    bool own = gguf_find_key(g, arch_key(s->arch, "rope.freq_base_swa", key));
-    if (!has_local(s) || (!own && s->arch->local_base == 0))
+    const arch *a = s->arch;
+    const double base = a->local.base > 0 ? a->local.base : rope->base;
+    const int32_t usual = a->local.halved ? 2 * rope->n_rot : rope->n_rot;
+    int64_t n_rot = gguf_int(g, arch_key(a, "rope.dimension_count_swa", key), usual);
+    bool own = a->local.base > 0 || a->local.unscaled || n_rot != rope->n_rot ||
+               gguf_find_key(g, arch_key(a, "rope.freq_base_swa", key));
+    if (!has_local(s) || !own)
         return DREY_OK;
     s->n_ropes = ROPES;
     rope->first = s->n_angles;
+    TRY(check_rotated(s, true, n_rot, err));
+    rope->n_rot = (int32_t)n_rot;
     s->n_angles += rope->n_rot;
-    TRY(read_number(g, s->arch, "rope.freq_base_swa", s->arch->local_base, 1.001, 1e12, &rope->base,
-                    err));
-    if (s->arch->local_base > 0) {
+    TRY(read_number(g, a, "rope.freq_base_swa", base, 1.001, 1e12, &rope->base, err));
+    if (a->local.unscaled) {
         rope->factor = rope->magnitude = 1.0;
         rope->blend = 0.0;
     }
@@ -118,13 +146,12 @@ drey_status rope_read(model_shape *s, const gguf *g, drey_error *err)
         return DREY_OK;
     }
     read_longrope(s, g);
-    const int32_t head_dim = s->attention[0].head_dim;
-    int64_t n_rot = gguf_int(g, arch_key(s->arch, "rope.dimension_count", key), head_dim);
-    if (n_rot < 2 || n_rot % 2 || n_rot > head_dim)
-        FAIL(err, DREY_ERR_FORMAT,
-             "%s is %lld, but must be even and at most the head size %d; the file is broken", key,
-             (long long)n_rot, head_dim);
+    int64_t n_rot =
+        gguf_int(g, arch_key(s->arch, "rope.dimension_count", key), s->attention[0].head_dim);
+    TRY(check_rotated(s, false, n_rot, err));
     rope->n_rot = (int32_t)n_rot;
+    if (s->arch->local.halved)
+        rope->n_rot = (int32_t)n_rot / 4 * 2;
     TRY(read_number(g, s->arch, "rope.freq_base", 10000, 1.001, 1e12, &rope->base, err));
     TRY(read_factor(s, rope, g, err));
     TRY(read_magnitude(s, rope, g, err));

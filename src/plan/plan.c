@@ -11,7 +11,7 @@
 #include "model/arch.h"
 #include "model/deferred.h"
 #include "model/workspace.h"
-#include "state/cache.h"
+#include "state/cache_room.h"
 #include "state/kv_file.h"
 
 /* Matrices up to this size are pinned before others. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "state/cache.h"
+#include "state/cache_room.h"
 
 /* The parts before the rows; n_path: of all caches. */
 static uint64_t rows_at(const ranks_rows *h, int64_t n_path)

@@ -12,6 +12,7 @@
 #include "session/verified_text.h"
 #include "os/clock.h"
 #include "state/cache.h"
+#include "state/kept_positions.h"
 
 void prompt_report(void *user, uint64_t done)
 {

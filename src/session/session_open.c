@@ -10,10 +10,11 @@
 #include "common/num.h"
 #include "os/clock.h"
 #include "draft/blend.h"
+#include "state/cache.h"
+#include "state/cache_room.h"
 #include "state/kv.h"
 #include "store/session_file.h"
 #include "unit/units.h"
-#include "state/cache.h"
 
 /* ---- Opening ---- */
 

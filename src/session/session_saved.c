@@ -1,7 +1,8 @@
 /* A session in a file: what is written of it, and taken from one. */
 #include "session/session.h"
-#include "store/session_file.h"
 #include "state/cache.h"
+#include "state/kept_positions.h"
+#include "store/session_file.h"
 #include "text/tokenizer.h"
 
 #include <assert.h>

@@ -1,5 +1,7 @@
 /* Positions and pending rows: see cache.h. */
 #include "state/cache.h"
+#include "state/cache_room.h"
+#include "state/kept_positions.h"
 
 #include <assert.h>
 #include <string.h>

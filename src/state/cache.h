@@ -23,37 +23,9 @@
  *   (4) what is certain is committed. */
 #pragma once
 
-#include "state/state_store.h"
+#include "common/error.h"
 #include "state/text_cache.h"
 
-/* State that the layers of a model keep of each text. */
-typedef struct cache_spec {
-    struct {
-        const store_class *class;
-        store_shape shape;
-    } store[CACHE_STORES];
-    int32_t n_stores;
-    bool in_blocks;       /* one of the model's stores is; on all ranks alike */
-    int32_t max_deferred; /* committed rows that may lack layers (model/deferred.h) */
-} cache_spec;
-
-/* Memory of a cache for n_slots rows, of which max_pending at most are pending. */
-size_t cache_bytes(const cache_spec *spec, int32_t n_slots, int32_t max_pending);
-/* Takes its memory from `a`, whose owner checks it. */
-void cache_init(text_cache *c, const cache_spec *spec, int32_t n_slots, int32_t max_pending,
-                arena *a);
-/* A view of a cache that was made for n_slots slots more than its owner uses: those are the view's.
- * The owner's n_slots are taken back by them. */
-void cache_view_init(text_cache *view, text_cache *of, int32_t n_slots, int32_t max_pending,
-                     arena *a);
-size_t cache_view_bytes(const cache_spec *spec, int32_t max_pending);
-/* The cache's rows attend to all positions of `cross` as well: an encoder's output. Borrowed. */
-void cache_set_cross(text_cache *c, const text_cache *cross);
-/* Each commit is noted in a trail, which is borrowed; NULL: no longer. */
-void cache_set_trail(text_cache *c, cache_trail *trail);
-
-/* Some positions may be in a file, and the cache can be neither copied nor saved. */
-bool cache_is_in_file(const text_cache *c);
 bool cache_is_valid(const text_cache *c);
 
 /* ---- Rows of a pass ----
@@ -109,29 +81,8 @@ void cache_view_keep(text_cache *view, int32_t end, const int32_t *keep, int32_t
 /* The owner has `end` positions, fewer or others than before: nothing is pending. */
 void cache_view_sync(text_cache *view, int32_t end);
 
-/* ---- Positions that come from elsewhere ---- */
+/* ---- For measuring ---- */
 
 /* Commits n positions that nothing computed: whatever was there, now small numbers. For measuring
  * a pass after a long context, whose time does not depend on them. DREY_ERR_IO: of a file. */
 drey_status cache_make_up(text_cache *c, int32_t n, drey_error *err);
-/* Number of the first n committed positions that can be copied or saved: n, or the multiple of
- * STORE_BLOCK before it. */
-int32_t cache_whole(const text_cache *c, int32_t n);
-/* Computes what states lack before positions are copied or saved; the last n_deferred positions
- * lack layers. Takes time for each position since the last passes. */
-void cache_settle(text_cache *c, int32_t n_deferred);
-/* Makes positions [end, n) of `to` those of `from`, a cache of the same spec in which n are
- * committed and lack no layer; n is cache_whole, and nothing is pending in `to`. Neither is in a
- * file. */
-void cache_copy(text_cache *to, text_cache *from, int32_t n);
-/* Committed positions as bytes, to be kept elsewhere: n_pieces rows of them, of which each has
- * piece_bytes for n positions (whole groups of KV_GROUP), the first at a position that is a
- * multiple of KV_GROUP. The same on every machine. */
-int32_t cache_n_pieces(const text_cache *c);
-size_t cache_piece_bytes(const text_cache *c, int32_t piece, int32_t n_positions);
-uint8_t *cache_piece(const text_cache *c, int32_t piece, int32_t position);
-/* Bytes of n positions, all pieces together. */
-size_t cache_positions_bytes(const cache_spec *spec, int32_t n_positions);
-/* The pieces of the first n positions have been filled: they are committed, as far as they are
- * cache_whole, and nothing is pending. */
-void cache_restore(text_cache *c, int32_t n);

@@ -5,8 +5,9 @@
 
 #include "common/hash.h"
 #include "common/num.h"
-#include "state/cache.h"
 #include "drey/drey_engine.h"
+#include "state/cache_room.h"
+#include "state/kept_positions.h"
 
 enum {
     VERSION = 1,

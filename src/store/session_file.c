@@ -9,6 +9,7 @@
 #include "common/new_file.h"
 #include "common/num.h"
 #include "state/cache.h"
+#include "state/kept_positions.h"
 
 enum { VERSION = 1, BUFFER_BYTES = 256 << 10 };
 static const char magic[8] = {'d', 'r', 'e', 'y', 's', 'e', 's', 's'};

@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "session/session_probe.h"
 #include "state/cache.h"
+#include "state/kept_positions.h"
 
 typedef struct worker {
     drey_ranks *ranks;

@@ -4,6 +4,8 @@
  * With an odd first byte the file gets the head and the hash that belong to what follows. */
 #include "model/arch.h"
 #include "state/cache.h"
+#include "state/cache_room.h"
+#include "state/kept_positions.h"
 #include "store/prefix_store.h"
 #include "store/kv_origin.h"
 #include "fuzz/fuzz.h"

@@ -3,7 +3,7 @@
  *
  * Bits of the first byte make the file more likely to be taken: 1 puts in the origin that the
  * session has, 2 the hashes that belong to what is there. */
-#include "state/cache.h"
+#include "state/kept_positions.h"
 #include "store/kv_origin.h"
 #include "session/session.h"
 #include "fuzz/fuzz.h"

@@ -10,7 +10,8 @@ enum {
     FIRST_BART_TOY = 15,
     N_ARCH_TOYS = 17,
     N_EXPERT_TOYS = 14,
-    N_LOGIT_TOYS = 14 + N_ARCH_TOYS + N_EXPERT_TOYS + N_FORM_TOYS
+    N_FAMILY_TOYS = 18,
+    N_LOGIT_TOYS = 14 + N_ARCH_TOYS + N_EXPERT_TOYS + N_FAMILY_TOYS + N_FORM_TOYS
 };
 
 /* number of ids that an encoder reads before the goldens' ids: id i is (i * 6007 + 29) modulo the
@@ -25,3 +26,5 @@ const char *logit_toy(int i, toy_options *options);
 const char *arch_toy(int i, toy_options *options);
 /* Mixtures of experts. */
 const char *expert_toy(int i, toy_options *options);
+/* Families that differ from the others in numbers and names, dense ones and mixtures. */
+const char *family_toy(int i, toy_options *options);

@@ -157,6 +157,16 @@ static int64_t v_dim_of(const toy_options *o)
     return o->v_dim ? o->v_dim : head_dim_of(o);
 }
 
+static int64_t heads_of(const toy_options *o, int32_t layer)
+{
+    return o->uneven && layer % 2 ? 2 * o->n_heads : o->n_heads;
+}
+
+static int64_t ff_of(const toy_options *o, int32_t layer)
+{
+    return o->uneven && layer % 2 ? o->n_ff / 2 : o->n_ff;
+}
+
 /* A table of floats with a row for each of n things. */
 static void add_table(model_plan *m, const char *name, int64_t n_columns, int64_t n,
                       float deviation)
@@ -249,8 +259,9 @@ static void plan_experts(model_plan *m, int32_t layer)
     int64_t d = o->n_embd, ff = e->n_ff ? e->n_ff : o->n_ff, shared = e->n_shared;
     float weight = layer_weight(o, layer);
     add_table(m, layer_name(name, layer, "ffn_gate_inp.weight"), d, e->n, 2 / sqrtf((float)d));
-    if (e->choice_bias)
-        add_vector(m, layer_name(name, layer, "exp_probs_b.bias"), e->n, 0.0f, 0.05f);
+    if (e->choice_bias || e->old_bias)
+        add_vector(m, layer_name(name, layer, e->old_bias ? "exp_probs_b" : "exp_probs_b.bias"),
+                   e->n, 0.0f, 0.05f);
     if (e->fused)
         add_matrices(m, layer_name(name, layer, "ffn_gate_up_exps.weight"), d, 2 * ff, 1.0f);
     for (int i = 0; i < 2 && !e->fused; i++)
@@ -273,12 +284,18 @@ static void plan_experts(model_plan *m, int32_t layer)
     add_matrix(m, layer_name(name, layer, "ffn_down_shexp.weight"), shared, d, weight);
 }
 
+static bool has_experts(const toy_options *o, int32_t layer)
+{
+    const toy_experts *e = &o->experts;
+    return e->n && layer >= e->n_dense && (e->step == 0 || (layer + 1) % e->step == 0);
+}
+
 static void plan_ffn(model_plan *m, int32_t layer, uint32_t form)
 {
     const toy_options *o = m->options;
     char name[64];
-    int64_t d = o->n_embd, ff = o->n_ff;
-    if (o->experts.n && layer >= o->experts.n_dense) {
+    int64_t d = o->n_embd, ff = ff_of(o, layer);
+    if (has_experts(o, layer)) {
         plan_experts(m, layer);
         return;
     }
@@ -307,8 +324,12 @@ static uint32_t form_of(const toy_options *o)
         {"gemma2", TOY_POST_NORMS},
         {"gemma3", TOY_POST_NORMS | TOY_HEAD_NORMS},
         {"olmoe", TOY_WIDE_NORMS},
+        {"glm4moe", TOY_POST_IS_FFN_NORM},
+        {"seed_oss", TOY_POST_IS_FFN_NORM},
     };
     uint32_t form = o->form | (o->biases ? TOY_QKV_BIASES | TOY_O_BIAS | TOY_FFN_BIASES : 0);
+    form |= (o->qkv_biases ? TOY_QKV_BIASES : 0) | (o->fused_qkv ? TOY_FUSED_QKV : 0) |
+            (o->head_norms ? TOY_HEAD_NORMS : 0) | (o->wide_norms ? TOY_WIDE_NORMS : 0);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (is_arch(o, known[i].architecture))
             form |= known[i].form;
@@ -348,7 +369,7 @@ static void plan_qkv(model_plan *m, int32_t layer, int64_t head_dim, uint32_t fo
 {
     const toy_options *o = m->options;
     char name[64];
-    int64_t d = o->n_embd, q = o->n_heads * head_dim, k = o->n_heads_kv * head_dim,
+    int64_t d = o->n_embd, q = heads_of(o, layer) * head_dim, k = o->n_heads_kv * head_dim,
             v = o->n_heads_kv * v_dim_of(o);
     if (form & TOY_FUSED_QKV) {
         add_matrix(m, layer_name(name, layer, "attn_qkv.weight"), d, q + k + v, 1.3f);
@@ -366,23 +387,23 @@ static void plan_qkv(model_plan *m, int32_t layer, int64_t head_dim, uint32_t fo
     }
     if (form & (TOY_GATED | TOY_GATED_HEADS))
         add_matrix(m, layer_name(name, layer, "attn_gate.weight"), d,
-                   form & TOY_GATED ? o->n_heads * v_dim_of(o) : o->n_heads, 1.5f);
+                   heads_of(o, layer) * (form & TOY_GATED ? v_dim_of(o) : 1), 1.5f);
 }
 
 static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
 {
     const toy_options *o = m->options;
     const uint32_t form = form_of(o);
-    const bool experts = o->experts.n && layer >= o->experts.n_dense;
+    const bool experts = has_experts(o, layer);
     char name[64];
-    int64_t d = o->n_embd, ff = o->n_ff;
+    int64_t d = o->n_embd, ff = ff_of(o, layer);
     float weight = layer_weight(o, layer);
     if (!(form & TOY_NORMS_AFTER))
         add_norm(m, layer, "attn_norm", form);
     plan_qkv(m, layer, head_dim, form);
     plan_head_norms(m, layer, head_dim, form);
-    add_matrix(m, layer_name(name, layer, "attn_output.weight"), o->n_heads * v_dim_of(o), d,
-               weight);
+    add_matrix(m, layer_name(name, layer, "attn_output.weight"), heads_of(o, layer) * v_dim_of(o),
+               d, weight);
     if (form & TOY_SINKS || (form & TOY_WINDOW_SINKS && layer % 4 != 3))
         add_vector(m, layer_name(name, layer, "attn_sinks.weight"), o->n_heads, 1.0f, 1.0f);
     if (form & TOY_O_BIAS)
@@ -461,6 +482,12 @@ static void plan_decoder_only(model_plan *m)
     }
     for (int32_t i = 0; i < o->n_layers; i++)
         plan_layer(m, i, head_dim_of(o));
+    for (int32_t i = 0; i < o->n_nextn; i++) {
+        char name[64];
+        add_table(m, layer_name(name, o->n_layers + i, "nextn.eh_proj.weight"), 2 * o->n_embd,
+                  o->n_embd, 1.0f);
+        add_vector(m, layer_name(name, o->n_layers + i, "attn_norm.weight"), o->n_embd, 1, 0);
+    }
     add_vector(m, "output_norm.weight", o->n_embd, 1.0f, 0.1f);
     if (form_of(o) & TOY_NORM_BIASES)
         add_vector(m, "output_norm.bias", o->n_embd, 0.0f, 0.3f);
@@ -505,34 +532,47 @@ static uint64_t put_rope_scaling(gguf_writer *w, const toy_options *o)
     return 3;
 }
 
-/* An array whose kind and items are words. */
-static void put_items(gguf_writer *w, const char *name, const char *words)
+static void put_numbers(gguf_writer *w, const char *name, const char *text)
 {
-    const char *at = strchr(words, ' ');
-    const gguf_kind kind = *words == 'f' ? GGUF_F32 : *words == 'b' ? GGUF_BOOL : GGUF_U32;
-    uint64_t n = 0;
-    for (const char *c = at; c; c = strchr(c + 1, ' '))
-        n++;
-    writer_key_array(w, name, kind, n);
-    for (; at; at = strchr(at + 1, ' ')) {
-        const float number = strtof(at, NULL);
-        const uint8_t yes = number != 0;
-        const uint32_t whole = (uint32_t)number;
-        if (kind == GGUF_BOOL)
-            writer_put(w, &yes, sizeof yes);
-        else if (kind == GGUF_F32)
-            writer_put(w, &number, sizeof number);
-        else
-            writer_put(w, &whole, sizeof whole);
+    uint64_t n = 1;
+    for (const char *c = text; *c; c++)
+        n += *c == ' ';
+    writer_key_array(w, name, GGUF_F32, n);
+    for (const char *c = text; c; c = strchr(c + 1, ' ')) {
+        const float number = strtof(c + 1, NULL);
+        writer_put(w, &number, sizeof number);
     }
+}
+
+static void put_list(gguf_writer *w, const char *name, const toy_key *key)
+{
+    const bool bools = key->text && (*key->text == 't' || *key->text == 'f');
+    uint64_t n = 0;
+    if (!key->text) {
+        writer_key_array(w, name, GGUF_U32, 2);
+        writer_u32(w, (uint32_t)key->number);
+        writer_u32(w, (uint32_t)key->number);
+        return;
+    }
+    if (key->text && *key->text == '/') {
+        put_numbers(w, name, key->text);
+        return;
+    }
+    if (bools) {
+        writer_key_array(w, name, GGUF_BOOL, strlen(key->text));
+        for (const char *c = key->text; *c; c++)
+            writer_put(w, &(char){*c == 't'}, 1);
+        return;
+    }
+    for (const char *c = key->text; *c; c++)
+        n += *c == ' ';
+    writer_key_array(w, name, GGUF_U32, n + 1);
+    for (const char *c = key->text; c; c = strchr(c, ' ') ? strchr(c, ' ') + 1 : NULL)
+        writer_u32(w, (uint32_t)strtol(c, NULL, 10));
 }
 
 static void put_key(gguf_writer *w, const char *name, const toy_key *key)
 {
-    if (key->kind == GGUF_ARRAY && key->text) {
-        put_items(w, name, key->text);
-        return;
-    }
     switch (key->kind) {
     case GGUF_U32:
         writer_key_u32(w, name, (uint32_t)key->number);
@@ -544,9 +584,7 @@ static void put_key(gguf_writer *w, const char *name, const toy_key *key)
         writer_key_text(w, name, key->text);
         break;
     case GGUF_ARRAY:
-        writer_key_array(w, name, GGUF_U32, 2);
-        writer_u32(w, (uint32_t)key->number);
-        writer_u32(w, (uint32_t)key->number);
+        put_list(w, name, key);
         break;
     default:
         writer_key_f32(w, name, (float)key->number);
@@ -589,7 +627,8 @@ static uint64_t put_expert_keys(gguf_writer *w, const toy_options *o)
                 {"expert_used_count", e->n_used},
                 {"expert_feed_forward_length", e->n_ff},
                 {"expert_shared_feed_forward_length", e->n_shared},
-                {"leading_dense_block_count", e->n_dense}};
+                {"leading_dense_block_count", e->old_bias ? 0 : e->n_dense},
+                {"interleave_moe_layer_step", e->step}};
     uint64_t n_keys = 0;
     char name[128];
     for (size_t i = 0; e->n && i < sizeof keys / sizeof *keys; i++) {
@@ -601,6 +640,21 @@ static uint64_t put_expert_keys(gguf_writer *w, const toy_options *o)
     return n_keys;
 }
 
+/* A number of each layer, or one of all. */
+static void put_each(gguf_writer *w, const toy_options *o, const char *suffix,
+                     int64_t (*of)(const toy_options *o, int32_t layer))
+{
+    char name[128];
+    key_name(name, o, suffix);
+    if (!o->uneven) {
+        writer_key_u32(w, name, (uint32_t)of(o, 0));
+        return;
+    }
+    writer_key_array(w, name, GGUF_U32, (uint64_t)o->n_layers);
+    for (int32_t i = 0; i < o->n_layers; i++)
+        writer_u32(w, (uint32_t)of(o, i));
+}
+
 static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
 {
     char name[128];
@@ -608,11 +662,11 @@ static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
     writer_key_text(w, "general.architecture", o->architecture);
     writer_key_text(w, "general.name", "toy");
     writer_key_u32(w, "general.quantization_version", 2);
-    writer_key_u32(w, key_name(name, o, "block_count"), (uint32_t)o->n_layers);
+    writer_key_u32(w, key_name(name, o, "block_count"), (uint32_t)(o->n_layers + o->n_nextn));
     writer_key_u32(w, key_name(name, o, "context_length"), (uint32_t)o->n_context);
     writer_key_u32(w, key_name(name, o, "embedding_length"), (uint32_t)o->n_embd);
-    writer_key_u32(w, key_name(name, o, "feed_forward_length"), (uint32_t)o->n_ff);
-    writer_key_u32(w, key_name(name, o, "attention.head_count"), (uint32_t)o->n_heads);
+    put_each(w, o, "feed_forward_length", ff_of);
+    put_each(w, o, "attention.head_count", heads_of);
     writer_key_u32(w, key_name(name, o, "attention.head_count_kv"),
                    (uint32_t)(has_encoder(o) ? o->n_heads : o->n_heads_kv));
     bool gpt2 = is_arch(o, "gpt2"), bart = is_arch(o, "bart");
@@ -620,6 +674,10 @@ static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
                                                            : "attention.layer_norm_rms_epsilon";
     writer_key_f32(w, key_name(name, o, eps), 1e-5f);
     uint64_t n_keys = 10;
+    if (o->n_nextn > 0) {
+        writer_key_u32(w, key_name(name, o, "nextn_predict_layers"), (uint32_t)o->n_nextn);
+        n_keys++;
+    }
     if (has_encoder(o))
         n_keys += put_encoder_keys(w, o);
     if (!gpt2 && !has_encoder(o)) {

@@ -43,9 +43,10 @@ enum {
 /* A further key under the architecture's prefix; "/NAME": of that name. */
 typedef struct toy_key {
     const char *suffix; /* "rope.scaling.factor"; NULL ends a list */
-    gguf_kind kind;     /* U32, F32, BOOL, STRING, or ARRAY: two U32, or what `text` lists */
+    gguf_kind kind;     /* U32, F32, BOOL, STRING, or ARRAY: two U32, or what the text lists */
     double number;
-    const char *text; /* text of a STRING; items of an ARRAY: "u32 2 4", "f32 0.5 1", "bool 1 0" */
+    const char *
+        text; /* text of a STRING; items of an ARRAY: "3 5 5" are U32, "ttf" are BOOL, "/0.5 1" F32 */
 } toy_key;
 
 /* A mixture of experts: its layers have a router and n experts in place of one feed-forward part.
@@ -56,7 +57,9 @@ typedef struct toy_experts {
     int32_t n_ff;     /* width of one; 0: n_ff of the others, and no key in the file */
     int32_t n_shared; /* rows of the expert that all tokens use; 0: none */
     int32_t n_dense;  /* the first layers, which have none; 0: no key in the file */
-    bool choice_bias; /* with exp_probs_b */
+    int32_t step;     /* one of so many layers has them; 0: all, and no key in the file */
+    bool choice_bias; /* with exp_probs_b.bias */
+    bool old_bias;    /* with exp_probs_b, and without a key for n_dense */
     bool fused;       /* gates and ups in one tensor */
     uint32_t type;    /* type of their matrices; 0: that of the others */
 } toy_experts;
@@ -76,6 +79,12 @@ typedef struct toy_options {
     bool gated;               /* "t5" with gates */
     bool tied;                /* no output matrix: the embedding serves */
     bool biases;              /* with every bias that a layer may have */
+    bool qkv_biases;          /* with those of Q, K and V */
+    bool fused_qkv;           /* Q, K and V are one tensor */
+    bool head_norms;          /* each head of Q and K has its norm */
+    bool wide_norms;          /* all heads of Q and K together have one */
+    bool uneven;              /* odd layers have twice the heads, and half of n_ff */
+    int32_t n_nextn;          /* blocks after the layers, which have no part in a text */
     bool rope_freqs;          /* with a rope_freqs tensor */
     int32_t rope_freqs_rows;  /* more than 1: of a shape that no model has */
     const char *rope_scaling; /* NULL: none; "linear" or "yarn" with the two numbers below */

@@ -4,7 +4,8 @@
 #include <dirent.h>
 
 #include "session/session.h"
-#include "state/cache.h"
+#include "state/cache_room.h"
+#include "state/kept_positions.h"
 #include "support/bytes_file.h"
 #include "support/faults/disk.h"
 #include "support/toy_models.h"

@@ -1,6 +1,7 @@
 /* Attention of a row to the rows before it, with their keys and values: see block.h. */
 #include <string.h>
 
+#include "base/fmath.h"
 #include "model/binder.h"
 #include "model/block/block.h"
 #include "model/pass_steps.h"
@@ -112,7 +113,7 @@ static drey_status bind(binder *b, layer_layout *y)
     TRY(bind_norm(b, t));
     TRY(block_bind_head_norms(b, t));
     TRY(bind_buckets(b, t));
-    if (s->arch->sinks)
+    if (s->arch->sinks || binder_has(b, "attn_sinks.weight"))
         TRY(bind_vector(b, "attn_sinks.weight", a->n_heads, &t->positions.sinks));
     TRY(bind_vector_if(b, "attn_output.bias", s->n_embd, &t->added.bias));
     if (halves)
@@ -175,6 +176,13 @@ static void rotate(const model_pass *p, const attention_shape *a, float *x, int3
                         s->arch->rope == ROPE_HALVES);
 }
 
+/* The factor of a position's queries. */
+static float temperature_of(const model_shape *s, int32_t position)
+{
+    const int32_t lengths = (position + s->temperature.after) / s->temperature.length;
+    return (float)(1 + (double)s->temperature.scale * log_f64(1.0 + lengths));
+}
+
 void block_store_heads(const model_pass *p, const program_step *step, const kv_store *kv,
                        int32_t layer, int32_t i, int32_t slot, void *scratch)
 {
@@ -216,6 +224,8 @@ static void store_row(model_pass *p, const program_step *at, int32_t i, void *sc
     if (!y->head_norm.rotated)
         norm_heads(p, at, q, k);
     rotate(p, a, q, i, a->n_heads);
+    if (s->temperature.scale > 0 && (!s->temperature.still_alone || a->rope == ROPE_OF_NONE))
+        pass_scale(q, temperature_of(s, ws->position[i]), attention_queries(a));
     rotate(p, a, k, i, a->n_heads_kv);
     if (y->head_norm.rotated)
         norm_heads(p, at, q, k);

@@ -14,7 +14,8 @@ static drey_status bind_unit_norms(binder *b, attention_tensors *t)
 {
     const model_shape *s = &b->layout->shape;
     const attention_shape *a = layer_attention(s, b->layer);
-    if (a->rope == ROPE_OF_NONE)
+    enum { WITHOUT = 128 }; /* experts of the Llama 4 that has no such norms */
+    if (a->rope == ROPE_OF_NONE || s->experts.router.n_experts == WITHOUT)
         return DREY_OK;
     bind_ones(b, a->head_dim, &t->head_norm.q);
     t->head_norm.k = t->head_norm.q;
@@ -45,6 +46,8 @@ drey_status block_bind_head_norms(binder *b, attention_tensors *t)
     if (shape_has_form(s, FORM_OWN_NORMS))
         return bind_own_norms(b, t);
     if (!wide && !s->arch->head_norms)
+        return DREY_OK;
+    if (s->arch->norms_optional && !binder_has(b, "attn_q_norm.weight"))
         return DREY_OK;
     t->head_norm.rotated = shape_has_form(s, FORM_ROTATED_NORMS);
     TRY(bind_vector(b, "attn_q_norm.weight", wide ? attention_queries(a) : a->head_dim,

@@ -8,7 +8,7 @@
 #include "model/binder.h"
 #include "model/pass_steps.h"
 #include "model/workspace.h"
-#include "state/cache.h"
+#include "state/cache_room.h"
 #include "state/kv.h"
 
 const block_class *const *layer_blocks(const model_shape *s, int32_t layer)

@@ -127,7 +127,7 @@ static drey_status bind_biases(binder *b, expert_tensors *t)
                   {"ffn_up_exps.bias", s->experts.n_ff, n, &t->up_bias},
                   {"ffn_down_exps.bias", s->n_embd, n, &t->down_bias}};
     for (size_t i = 0; i < sizeof biases / sizeof *biases; i++)
-        if (s->arch->expert_biases || binder_has(b, biases[i].role))
+        if (s->arch->experts.biases || binder_has(b, biases[i].role))
             TRY(bind_vectors(b, biases[i].role, biases[i].n, biases[i].rows, biases[i].out));
     return DREY_OK;
 }
@@ -144,6 +144,8 @@ static drey_status bind(binder *b, layer_layout *y)
         TRY(bind_matrix(b, "ffn_down_shexp.weight", d, n_ff, &y->ffn.down));
     }
     TRY(bind_vector_if(b, "exp_probs_b.bias", n, &t->choice_bias));
+    if (!t->choice_bias)
+        TRY(bind_vector_if(b, "exp_probs_b", n, &t->choice_bias));
     TRY(bind_vector_if(b, "ffn_gate_inp_shexp.weight", d, &t->shared_gate));
     TRY(bind_biases(b, t));
     if (s->arch->keys & KEYS_CLAMPS) {

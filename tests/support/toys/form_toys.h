@@ -10,11 +10,11 @@ typedef struct form_row {
     const toy_key *keys;
     uint64_t seed;
     uint32_t type;
-    int32_t n_layers, n_heads_kv, head_dim, n_rot; /* 0: as toy_default has it */
-    bool tied;
+    int32_t n_layers, n_heads_kv, head_dim, v_dim, n_rot; /* 0: as toy_default has it */
+    bool tied, uneven;
     toy_experts experts;
 } form_row;
 
-enum { N_FORM_TOYS = 12 };
+enum { N_FORM_TOYS = 25 };
 /* Fills the options of toy i and returns its name. */
 const char *form_toy(int i, toy_options *options);

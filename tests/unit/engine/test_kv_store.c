@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "state/cache.h"
+#include "state/cache_room.h"
+#include "state/kept_positions.h"
 #include "state/kv.h"
 #include "support/rng.h"
 #include "support/scene.h"
 #include "support/test.h"
-#include "state/cache.h"
 
 enum {
     LAYERS = 2,

@@ -3,10 +3,11 @@
  * test_sessions.c, test_prefix_store.c, test_session_file.c, test_ranks.c where the environment has
  * DREY_TEST_STATES. Here is how far such a state goes, and how far back. */
 #include "session/session.h"
+#include "state/cache.h"
+#include "state/kept_positions.h"
 #include "state/recurrent.h"
 #include "support/toys/sum_block.h"
 #include "support/writing.h"
-#include "state/cache.h"
 
 enum { N_PROMPT = 70, N_TEXT = 20 };
 

@@ -6,6 +6,7 @@
 #include "engine/engine.h"
 #include "os/clock.h"
 #include "state/cache.h"
+#include "state/cache_room.h"
 #include "support/rng.h"
 #include "support/scene.h"
 #include "support/test.h"
