@@ -1,5 +1,5 @@
 /* The speed of each kernel of the inventory. The lists are those of the kernel tests (KERNEL_TYPES,
- * KERNEL_ROWS), so every kernel is both checked and timed.
+ * KERNEL_ROWS, KERNEL_DELTA), so every kernel is both checked and timed.
  *
  * Weights stream from memory like the pinned ones of a pass: each thread reads its own share of the
  * groups in order, so that prefetchers work, and then helps with the rest of the others'. A round
@@ -12,6 +12,7 @@
 #include "bench/bench.h"
 #include "base/arena.h"
 #include "common/num.h"
+#include "kernel/delta.h"
 #include "kernel/kernel.h"
 #include "kernel/packing.h"
 #include "kernel/planes.h"
@@ -316,8 +317,78 @@ DEFINE_ROW(from_f16, "1536", ROW_D * 6, b->y, b->half, ROW_D)
 DEFINE_ROW(arg_max, "151936", N_NUMBERS * 4, b->x, N_NUMBERS)
 DEFINE_ROW(sum_exp, "151936", N_NUMBERS * 4, b->x, N_NUMBERS, 1.0f, 1.0f)
 
-#define ENTRY(op) &row_##op,
-static const row_entry *const rows[] = {KERNEL_ROWS(ENTRY)};
+/* One head of a running state, or one part of a row: operands are in z, the state in x. */
+enum { STATE_DIM = 128, STATE_BYTES = STATE_DIM * STATE_DIM * 4 };
+
+static const float exponents[DELTA_BLOCK + 1]; /* zeros */
+
+/* Places of DELTA_BLOCK rows. */
+static const float *const *state_rows(const bench *b)
+{
+    static const float *row[DELTA_BLOCK];
+    for (int i = 0; i < DELTA_BLOCK; i++)
+        row[i] = b->z + (i + 1) * STATE_DIM;
+    return row;
+}
+
+static void join_once(bench *b)
+{
+    const delta_row row = {.u = b->z,
+                           .w = b->z,
+                           .v = b->z,
+                           .exponent = exponents,
+                           .kk = b->z,
+                           .qk = b->z,
+                           .past = state_rows(b),
+                           .n = DELTA_BLOCK / 2,
+                           .v_dim = STATE_DIM,
+                           .d = b->y,
+                           .out = b->y + STATE_DIM};
+    b->kernels->delta->join(&row);
+}
+
+static void end_once(bench *b)
+{
+    const delta_block block = {.k = state_rows(b),
+                               .d = state_rows(b),
+                               .exponent = exponents,
+                               .n = DELTA_BLOCK,
+                               .k_dim = STATE_DIM,
+                               .v_dim = STATE_DIM};
+    b->kernels->delta->end(b->y, b->x, &block);
+}
+
+static void conv_once(bench *b)
+{
+    const float *const x[] = {b->x, b->x, b->x, b->x};
+    b->kernels->delta->conv(b->y, &(conv_taps){.x = x, .w = b->z, .n_taps = 4, .silu = true},
+                            ROW_FF);
+}
+
+#define DEFINE_DELTA(op, shape, n_bytes, statement)                                                \
+    static void run_delta_##op(void *user)                                                         \
+    {                                                                                              \
+        bench *b = user;                                                                           \
+        statement;                                                                                 \
+    }                                                                                              \
+    static const row_entry row_delta_##op = {"delta_" #op, shape, n_bytes, run_delta_##op};
+
+DEFINE_DELTA(conv, "8960", ROW_FF * 36, conv_once(b))
+DEFINE_DELTA(unit, "128", STATE_DIM * 8, b->kernels->delta->unit(b->y, b->z, STATE_DIM, 1e-6f, 1))
+DEFINE_DELTA(gated_norm, "128", STATE_DIM * 16,
+             b->kernels->delta->gated_norm(b->y, b->z, b->z, b->z, STATE_DIM, 1e-6f))
+DEFINE_DELTA(rows, "2 times 128 x 128", STATE_BYTES,
+             b->kernels->delta->rows(b->y, STATE_DIM, b->z, STATE_DIM, 2, b->x, STATE_DIM,
+                                     STATE_DIM))
+DEFINE_DELTA(dots, "16 of 128", DELTA_BLOCK *STATE_DIM * 4,
+             b->kernels->delta->dots(b->y, b->z, state_rows(b), DELTA_BLOCK, STATE_DIM))
+DEFINE_DELTA(join, "8 of 128", DELTA_BLOCK / 2 * STATE_DIM * 4, join_once(b))
+DEFINE_DELTA(end, "16 of 128 x 128", STATE_BYTES * 2, end_once(b))
+
+#define ENTRY(op)       &row_##op,
+#define DELTA_ENTRY(op) &row_delta_##op,
+static const row_entry *const rows[] = {KERNEL_ROWS(ENTRY) KERNEL_DELTA(DELTA_ENTRY)};
+#undef DELTA_ENTRY
 #undef ENTRY
 enum { N_ROW_OPS = sizeof rows / sizeof *rows };
 

@@ -48,7 +48,7 @@ drey_tier_flags(drey_objects ${DREY_SOURCES})
 # Training, the predictors' arithmetic and fits of codes are loops over lanes that -O2 leaves as they are.
 # Only the trainer has floats whose order of sums is nobody's contract: fused multiply-adds are twice as fast.
 set_source_files_properties(train/gemm.c train/medusa_trainer.c train/eagle_trainer.c PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
-set_source_files_properties(train/adam.c train/mlp.c src/exit/features.c src/quantise/level_fit.c PROPERTIES COMPILE_OPTIONS -O3)
+set_source_files_properties(train/adam.c train/mlp.c src/exit/features.c src/quantise/level_fit.c src/quantise/book_search.c PROPERTIES COMPILE_OPTIONS -O3)
 
 # What is installed names drey_... alone: the objects become one, whose hidden symbols turn local, so that a program may
 # have a file_open of its own. libdrey-train is libdrey and the trainers: a program links to one of the two.

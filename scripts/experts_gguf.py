@@ -13,7 +13,7 @@ import argparse
 
 import numpy as np
 
-from gguf_file import Gguf, header
+from gguf_file import Gguf, write
 from widen_gguf import row_bytes
 
 PARTS = (b"ffn_gate", b"ffn_up", b"ffn_down")
@@ -65,28 +65,25 @@ def main(a):
     heads = {b"attn_q": n_heads, b"attn_k": number.get(b"attention.head_count_kv", n_heads)}
     assert n_ff % 256 == 0, "feed_forward_length has to be a multiple of 256"
     set_keys(f, arch, a)
-    new, tensors, offset = place(f, a, n_layers, n_embd), [], 0
-    for name, dims, kind, _, size in new:
-        tensors.append((name, dims, kind, offset))
-        offset += (size + f.align - 1) // f.align * f.align
+    new = place(f, a, n_layers, n_embd)
     random = np.random.default_rng(a.seed)
-    with open(a.target, "wb") as out:
-        out.write(header(f.keys, tensors, f.align))
-        for _, dims, kind, source, size in new:
-            if source is None:
-                out.write((random.standard_normal((a.experts, n_embd)) / n_embd ** 0.5).astype("<f4").tobytes())
-            else:
-                (shape, at, part) = source
-                n_rows = shape[1] if len(shape) > 1 else 1
-                rows = np.frombuffer(f.bytes_at(f.base + at, row_bytes(shape, kind) * n_rows), np.uint8)
-                turned = part in heads and arch == b"qwen2"
-                rows = rows.reshape(shape[0] if turned and len(shape) == 1 else n_rows, -1)
-                rows = as_neighbours(rows, heads[part]) if turned else rows
-                for e in range(a.experts if part in PARTS else 1):
-                    by = e % (n_ff // 256)
-                    out.write((in_other_order(rows, part, kind, by) if part in PARTS else rows).tobytes())
-            out.write(bytes(-size % f.align))
-    print(f"{a.target}: {offset / 1e9:.2f} GB, {a.experts} experts, {a.used} used")
+
+    def numbers(kind, source):
+        if source is None:
+            return (random.standard_normal((a.experts, n_embd)) / n_embd ** 0.5).astype("<f4").tobytes()
+        (shape, at, part) = source
+        n_rows = shape[1] if len(shape) > 1 else 1
+        rows = np.frombuffer(f.bytes_at(f.base + at, row_bytes(shape, kind) * n_rows), np.uint8)
+        turned = part in heads and arch == b"qwen2"
+        rows = rows.reshape(shape[0] if turned and len(shape) == 1 else n_rows, -1)
+        rows = as_neighbours(rows, heads[part]) if turned else rows
+        if part not in PARTS:
+            return rows.tobytes()
+        return b"".join(in_other_order(rows, part, kind, e % (n_ff // 256)).tobytes() for e in range(a.experts))
+
+    n_bytes = write(a.target, f.keys, [(name, dims, kind, size) for name, dims, kind, _, size in new],
+                    (numbers(kind, source) for _, _, kind, source, _ in new), f.align)
+    print(f"{a.target}: {n_bytes / 1e9:.2f} GB, {a.experts} experts, {a.used} used")
 
 
 if __name__ == "__main__":

@@ -82,6 +82,21 @@ def header(keys, tensors, align=32):
     return out + bytes(-len(out) % align)
 
 
+def write(path, keys, tensors, data, align=32):
+    """Writes a file; returns the bytes of its data. tensors: (name, dims, kind, bytes of each);
+    data: the bytes themselves, tensor by tensor."""
+    placed, n_bytes = [], 0
+    for name, dims, kind, size in tensors:
+        placed.append((name, dims, kind, n_bytes))
+        n_bytes += -(-size // align) * align
+    with open(path, "wb") as out:
+        out.write(header(keys, placed, align))
+        for (name, _, _, size), numbers in zip(tensors, data):
+            assert len(numbers) == size, name
+            out.write(numbers + bytes(-size % align))
+    return n_bytes
+
+
 def rotated(x, n):
     return ((x << n) | (x >> (64 - n))) & MASK
 

@@ -18,6 +18,8 @@ HALVES = {
     "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "IQ4_NL": [0],
     "Q2_K": [80, 82], "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208],
     "IQ4_XS": [0], "F16": [0], "BF16": [], "F32": [], "MXFP4": [],
+    "IQ2_XXS": [0], "IQ2_XS": [0], "IQ2_S": [0], "IQ3_XXS": [0], "IQ3_S": [0], "IQ1_S": [0],
+    "IQ1_M": [], "TQ1_0": [52], "TQ2_0": [64], "NVFP4": [],
 }
 
 
@@ -36,6 +38,14 @@ def blocks_of(name, rng):
         blocks[:, offset:offset + 2] = halves.view(np.uint8).reshape(n, 2)
     if name == "MXFP4":  # an exponent: 255 stands for no number
         blocks[:, 0] = [0, 120, 254]
+    if name == "NVFP4":  # scales: the special ones, and the least and the largest among others
+        blocks[:, :4] = [[0, 0x7F, 1, 0x7E], [7, 8, 9, 0x38], [0x40, 0x31, 0x2F, 0x21]]
+    if name == "IQ1_M":  # a half in the top nibbles of four numbers
+        halves = rng.standard_normal(n).astype(np.float16)
+        halves[-1] = np.float16(3e-7)
+        for i, half in enumerate(halves.view(np.uint16)):
+            for j in range(4):
+                blocks[i, 49 + 2 * j] = blocks[i, 49 + 2 * j] & 15 | (int(half) >> 4 * j & 15) << 4
     return blocks
 
 

@@ -29,8 +29,9 @@ REAL_PROMPT = 60
 # Of these the pairs (i, i + n / 2) of a head are rotated, of others (2 i, 2 i + 1).
 HALVES = ("qwen2", "qwen3", "phi3", "gemma2", "gemma3", "qwen2moe", "qwen3moe", "olmoe",
           "gpt-oss", "qwen2vl", "qwen3vl", "qwen3vlmoe", "seed_oss", "glm4moe", "hy_v3", "minimax-m2",
-          "dots1", "exaone-moe", "bailingmoe2")
-# Their routers are sigmoids; those of the second list divide weights by their sum where no key says.
+          "dots1", "exaone-moe", "bailingmoe2", "hunyuan-dense", "hunyuan-moe")
+# Routers that are sigmoids; those of the second list do not divide weights by their sum unless a
+# key says so.
 SIGMOID = ("glm4moe", "hy_v3", "minimax-m2", "dots1", "exaone-moe", "bailingmoe2")
 NOT_NORMED = ("qwen2moe", "olmoe", "gpt-oss", "glm4moe", "hy_v3", "dots1", "exaone-moe",
               "bailingmoe2")
@@ -38,7 +39,7 @@ POST_IS_FFN_NORM = ("gpt-oss", "glm4moe", "seed_oss")
 FEW = (1, 40, 64)  # positions of goldens whose family differs in numbers alone
 FEW_TOYS = ("qwen2vl", "qwen3vl", "qwen3vlmoe", "mistral3", "internlm2", "smollm3", "seed-oss",
             "ernie", "ernie-moe", "glm4moe", "glm4moe-norms", "hy-v3", "minimax", "dots1",
-            "exaone-moe", "bailingmoe2", "uneven", "softplus")
+            "exaone-moe", "bailingmoe2", "hunyuan", "hunyuan-moe", "uneven", "softplus")
 
 
 def plain(value):
@@ -181,7 +182,7 @@ class Model:
         return y + self.t[name + ".bias"] if name + ".bias" in self.t else y
 
     def heads(self, x, name, n_heads):
-        """[T][n_heads][width]: of Q and K the width of keys, of V that of values."""
+        """[T][n_heads][width], rotated: of Q and K the width of keys, of V that of values."""
         whole = name[:-1] + "qkv"  # Q, K and V one below the other
         if whole + ".weight" in self.t:
             sizes = [self.n_heads * self.head_dim, self.n_heads_kv * self.head_dim,
@@ -193,7 +194,12 @@ class Model:
         wide = self.arch in ("olmoe", "minimax-m2") and norm in self.t  # one norm for all heads together
         y = self.norm(y, norm) if wide else y
         y = y.reshape(x.shape[0], n_heads, self.v_dim if name.endswith("_v") else self.head_dim)
-        return self.norm(y, norm) if norm in self.t and not wide else y
+        if norm in self.t and not wide and not self.arch.startswith("hunyuan"):
+            y = self.norm(y, norm)
+        if name.endswith("_v"):
+            return y
+        y = self.rotate(y, int(name.split(".")[1]))
+        return self.norm(y, norm) if self.arch.startswith("hunyuan") else y
 
     def post(self, y, name):
         return self.norm(y, name) if name in self.t else y
@@ -202,8 +208,8 @@ class Model:
         layer = f"blk.{number}."
         n = x.shape[0]
         self.n_heads = self.layer_heads[number]
-        q = self.rotate(self.heads(x, layer + "attn_q", self.n_heads), number)
-        k = self.rotate(self.heads(x, layer + "attn_k", self.n_heads_kv), number)
+        q = self.heads(x, layer + "attn_q", self.n_heads)
+        k = self.heads(x, layer + "attn_k", self.n_heads_kv)
         length = self.get("attention.temperature_length",
                           self.get("rope.scaling.original_context_length", 1)) or 1
         q = q * (1 + self.get("attention.temperature_scale", 0.0)

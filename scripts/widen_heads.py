@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 
-from gguf_file import Gguf, header
+from gguf_file import Gguf, write
 
 # type: (elements, bytes) of a block; of quantised ones the first two bytes are the scale
 ROW_BYTES = {0: (1, 4), 1: (1, 2), 8: (32, 34), 20: (32, 18), 23: (256, 136)}
@@ -57,14 +57,10 @@ def main(source, wide, target):
     heads.key(prefix + b"target")[2] = model.identity()
     heads.key(prefix + b"embedding_length")[2] *= 2
     heads.key(prefix + b"scale")[2] *= 0.5
-    tensors, data = [], bytearray()
-    for name, dims, kind, numbers in widened(heads, n_heads):
-        tensors.append((name, dims, kind, len(data)))
-        data += numbers + bytes(-len(numbers) % 32)
-    head = header(heads.keys, tensors)
-    with open(target, "wb") as out:
-        out.write(head + data)
-    print(f"{target}: {(len(head) + len(data)) / 1e6:.1f} MB")
+    tensors = widened(heads, n_heads)
+    n_bytes = write(target, heads.keys, [(*about, len(numbers)) for *about, numbers in tensors],
+                    [numbers for *_, numbers in tensors])
+    print(f"{target}: {n_bytes / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":

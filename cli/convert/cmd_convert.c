@@ -10,7 +10,6 @@
 #include "drey/convert.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static void on_progress(void *user, uint64_t done, uint64_t total)
 {

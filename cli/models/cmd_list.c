@@ -11,7 +11,6 @@
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/terminal_page.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -28,6 +28,8 @@ static const struct {
     {DREY_HINT_EXIT_FILE, "exit-file", "--exit-file", ", or "},
     {DREY_HINT_REQUANTIZE, "allow-requantize", "--allow-requantize", ", "},
     {DREY_HINT_HEADS, NULL, "drey train medusa -m", ", "},
+    {DREY_HINT_IMPORTANCE, NULL, "drey imatrix -f TEXT -o FILE -m", ", "},
+    {DREY_HINT_IMPORTANCE, "imatrix", "--imatrix FILE", ", and "},
 };
 
 const char *hint_quote(const char *word, char out[HINT_WORD_BYTES])

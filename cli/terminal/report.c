@@ -67,8 +67,9 @@ static void plan_sizes(FILE *out, const drey_plan *plan)
         snprintf(note + n, sizeof note - (size_t)n,
                  ", q8_0: both %s less than f16, not its exact text",
                  format_bytes(size, (double)plan->kv_saved_bytes));
-    uint64_t own = plan->kv_bytes - plan->draft_kv_bytes - plan->cross_kv_bytes;
+    uint64_t own = plan->kv_bytes - plan->draft_kv_bytes - plan->cross_kv_bytes - plan->state_bytes;
     plan_row(out, "cache, target", own, note);
+    plan_row(out, "cache, states", plan->state_bytes, "newest and older ones, to go back to");
     plan_row(out, "cache, draft", plan->draft_kv_bytes, "the same");
     plan_row(out, "cache, input", plan->cross_kv_bytes, "keys and values of what encoders read");
     plan_row(out, "encoder", plan->encoder_bytes, "its reads, and rows of a whole input");

@@ -40,7 +40,8 @@ typedef enum drey_hint {
     DREY_HINT_PLANES = 10,      /* drey_prepare with planes */
     DREY_HINT_EXIT_FILE = 11,   /* another exit_file, or predictors that are trained again */
     DREY_HINT_REQUANTIZE = 12,  /* requantize of drey_quantize */
-    DREY_HINT_HEADS = 13        /* heads that are trained first */
+    DREY_HINT_HEADS = 13,       /* heads that are trained first */
+    DREY_HINT_IMPORTANCE = 14   /* an importance matrix, of drey_imatrix */
 } drey_hint;
 
 /* A message ready for a terminal: what went wrong, and what to do about it. */

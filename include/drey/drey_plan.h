@@ -90,7 +90,8 @@ typedef struct drey_plan {
     int64_t kv_window;      /* positions of the target that are in memory; 0: all */
     uint64_t kv_file_bytes; /* file bytes of all sessions, after full contexts */
     uint64_t kv_read_bytes; /* bytes that a pass of one session reads after a full context */
-    uint64_t reserved[1];   /* zero */
+    uint64_t state_bytes;   /* part of kv_bytes: states of the target's layers that run through a
+                               text, older ones to go back to, and what rows add to them */
 } drey_plan;
 
 #ifdef __cplusplus

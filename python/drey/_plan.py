@@ -61,6 +61,7 @@ class Plan(Numbers):
     prefix_bytes: int
     encoder_bytes: int
     cross_kv_bytes: int
+    state_bytes: int
     expert_bytes: int
     n_experts: int
     expert_slots: int
@@ -96,8 +97,9 @@ class Plan(Numbers):
                 ("stacks", self.stack_bytes, "of %d threads" % self.n_threads),
                 ("read queues", self.queue_bytes, "with what the kernel takes for them"),
                 ("ring", self.ring_bytes, "where reads arrive"),
-                ("cache, target", self.kv_bytes - self.draft_kv_bytes - self.cross_kv_bytes,
+                ("cache, target", self.kv_bytes - self.draft_kv_bytes - self.cross_kv_bytes - self.state_bytes,
                  "keys and values %s%s" % (kept, ", q8_0" if self.kv == "q8_0" else "")),
+                ("cache, states", self.state_bytes, "newest and older ones, to go back to"),
                 ("cache, draft", self.draft_kv_bytes, "the same"),
                 ("cache, input", self.cross_kv_bytes, "keys and values of what encoders read"),
                 ("encoder", self.encoder_bytes, "its reads, and rows of a whole input"),

@@ -16,7 +16,7 @@ import sys
 import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from gguf_file import Gguf, header
+from gguf_file import Gguf, write
 from widen_gguf import row_bytes
 
 F32, Q4_K, Q6_K = 0, 12, 14
@@ -130,21 +130,19 @@ def keys_of(f, s):
 
 
 def main(a, s):
-    f, random = Gguf(a.vocabulary), np.random.default_rng(a.seed)
+    f, random, drawn = Gguf(a.vocabulary), np.random.default_rng(a.seed), {}
     pieces = list(pieces_of(s, len(f.key(b"tokenizer.ggml.tokens")[2][1])))
-    tensors, offset, drawn = [], 0, {}
-    for name, dims, kind in pieces:
-        stored = kind if isinstance(kind, int) else F32
-        tensors.append((name.encode(), dims, stored, offset))
-        offset += -(-n_bytes(dims, stored) // f.align) * f.align
-    with open(a.target, "wb") as out:
-        out.write(header(keys_of(f, s), tensors, f.align))
-        for name, dims, kind in pieces:
-            which = (name if "ffn_gate_inp." in name else name.split(".", 2)[-1], kind, *dims)
-            if which not in drawn:
-                drawn[which] = random_bytes(random, dims, kind)
-            out.write(drawn[which] + bytes(-len(drawn[which]) % f.align))
-    print(f"{a.target}: {offset / 1e9:.2f} GB, {a.shape}, {s['layers']} layers")
+
+    def numbers(name, dims, kind):
+        which = (name if "ffn_gate_inp." in name else name.split(".", 2)[-1], kind, *dims)
+        if which not in drawn:
+            drawn[which] = random_bytes(random, dims, kind)
+        return drawn[which]
+
+    tensors = [(name.encode(), dims, stored, n_bytes(dims, stored)) for name, dims, kind in pieces
+               for stored in [kind if isinstance(kind, int) else F32]]
+    size = write(a.target, keys_of(f, s), tensors, (numbers(*piece) for piece in pieces), f.align)
+    print(f"{a.target}: {size / 1e9:.2f} GB, {a.shape}, {s['layers']} layers")
 
 
 if __name__ == "__main__":

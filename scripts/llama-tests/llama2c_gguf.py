@@ -62,15 +62,9 @@ def keys(shape, vocabulary, name, fill):
     return t
 
 
-def write(path, header_keys, tensors):
-    """A file, whose tensors begin at multiples of 32 bytes."""
-    at, table, body = 0, [], bytearray()
-    for name, (dims, data) in tensors:
-        table.append((name.encode(), dims, F32, at))
-        body += data + bytes(-len(data) % 32)
-        at = len(body)
-    with open(path, "wb") as out:
-        out.write(gguf_file.header(header_keys, table) + body)
+def write(path, keys, tensors):
+    gguf_file.write(path, keys, [(name.encode(), dims, F32, len(data)) for name, (dims, data) in tensors],
+                    [data for _, (_, data) in tensors])
 
 
 def convert(model, tokenizer, path, n_parts=1, fill=()):

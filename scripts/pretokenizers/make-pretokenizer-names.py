@@ -33,7 +33,16 @@ ARCHITECTURES = {
     "qwen2": "qwen2 deepseek-r1-qwen a.x-4.0", "qwen3": "qwen2 deepseek-r1-qwen f2llmv2", "qwen2moe": "qwen2", "qwen3moe": "qwen2",
     "granite": "refact dbrx granite-docling", "granitemoe": "refact dbrx", "gpt-oss": "gpt-4o", "olmoe": "olmo dbrx",
     "gemma2": "default", "gemma3": "default", "phi3": "gpt-4o dbrx default", "gpt2": "gpt-2 jais", "eagle3": "llama-bpe qwen2",
-    "t5": "default", "bart": "gpt-2 roberta-bpe"}
+    "t5": "default", "bart": "gpt-2 roberta-bpe", "qwen2vl": "qwen2", "qwen3vl": "qwen2", "qwen3vlmoe": "qwen2",
+    "qwen3next": "qwen2", "qwen35": "qwen35", "qwen35moe": "qwen35", "mistral3": "tekken", "internlm2": "default",
+    "smollm3": "smaug-bpe llama-bpe", "seed_oss": "seed-coder", "ernie4_5": "default", "ernie4_5-moe": "default",
+    "glm4": "glm4 chatglm-bpe", "glm4moe": "glm4", "hy_v3": "hunyuan hunyuan-dense", "hunyuan-moe": "hunyuan",
+    "hunyuan-dense": "hunyuan-dense", "minimax-m2": "minimax-m2", "dots1": "qwen2", "exaone4": "exaone4",
+    "exaone-moe": "exaone-moe", "bailingmoe2": "bailingmoe2", "olmo2": "dbrx olmo", "arcee": "llama-bpe",
+    "starcoder2": "starcoder", "stablelm": "stablelm2 gpt-2", "command-r": "command-r", "cohere2": "command-r",
+    "cohere2moe": "cohere2moe tiny_aya", "phi2": "phi-2 gpt-2", "phimoe": "default", "nemotron": "default tekken",
+    "apertus": "tekken", "llama4": "llama4", "afmoe": "afmoe", "step35": "deepseek-v3", "mimo2": "qwen2",
+    "laguna": "laguna", "lfm2": "lfm2", "lfm2moe": "lfm2"}
 
 
 def main():

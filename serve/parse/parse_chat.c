@@ -3,7 +3,6 @@
 #include "serve/parse/parse_conversation.h"
 #include "serve/parse/message_ends.h"
 
-#include <string.h>
 #include <time.h>
 
 /* The first of its names that is a text with bytes; NULL: none is. */

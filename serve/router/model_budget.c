@@ -1,8 +1,6 @@
 /* Decides who has memory: see model_budget.h. */
 #include "serve/router/model_budget.h"
 
-#include <stddef.h>
-
 /* The idle one that was used longest ago; -1: there is none. */
 static int32_t longest_idle(const budget_model *models, int32_t n, int32_t which)
 {

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "serve/router/forwarded.h"
-#include "serve/requests.h"
 
 void proxy_enter(proxied *r, proxy_state state)
 {

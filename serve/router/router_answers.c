@@ -8,7 +8,6 @@
 
 #include "serve/adapters/adapter.h"
 #include "serve/requests.h"
-#include "serve/net/routes.h"
 
 /* ---- Heads ---- */
 

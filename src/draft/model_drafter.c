@@ -98,6 +98,7 @@ static void offer_chain(model_drafter *d, pass_row *rows, int32_t n, pass_head h
     for (int32_t i = 0; i < n; i++)
         rows[i] = (pass_row){.token = d->timeline[cache_end(cache) + i], .parent = i - 1};
     set_group(d, rows, n, head);
+    d->group.whole = head == HEAD_NONE;
 }
 
 static drey_status open_chain(model_drafter *d, int32_t n, pass_head head, drey_error *err)

@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "common/num.h"
-#include "exit/exit.h"
 #include "exit/exit_file.h"
-#include "os/cpu.h"
 #include "os/float_mode.h"
 #include "os/memory.h"
 #include "os/pool.h"
@@ -265,8 +263,9 @@ static drey_status open_prefixes(drey_engine *e, drey_error *err)
         return DREY_OK;
     TRY(engine_saved_origin(e, &origin, err));
     TRY(arena_init(&e->memory.prefixes, e->inputs.process.prefix_bytes, false, err));
-    return prefix_open(&e->prefixes, &e->config.prefixes, &origin, prefix_block_bytes(&spec),
-                       e->config.n_context, &e->memory.prefixes, err);
+    const prefix_sizes sizes = prefix_sizes_of(&spec, e->config.n_context);
+    return prefix_open(&e->prefixes, &e->config.prefixes, &origin, &sizes, &e->memory.prefixes,
+                       err);
 }
 
 /* The expected cost of turns, before any has been timed. If the target drafts for itself, a step of

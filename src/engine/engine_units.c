@@ -1,7 +1,6 @@
 /* An engine's units: opened by its options, and reported. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "engine/engine.h"
 #include "os/pool.h"

@@ -251,14 +251,20 @@ static drey_status gather_prefixes(drey_engine *e, drey_error *err)
     if (o->memory_bytes == 0 || encoder_is_there(&e->target.encoder))
         return DREY_OK;
     const cache_spec spec = model_cache_spec(&e->target.layout.shape, engine_kv_format(e));
-    size_t block = prefix_block_bytes(&spec);
-    int32_t n_context = e->config.n_context;
-    size_t file_bytes = prefix_file_bytes(block, n_context);
-    e->inputs.process.prefix_bytes = prefix_memory(o, block, n_context);
+    const prefix_sizes sizes = prefix_sizes_of(&spec, e->config.n_context);
+    const size_t ids = (size_t)sizes.n_context * sizeof(int32_t);
+    const size_t file_bytes = prefix_file_bytes(&sizes);
+    e->inputs.process.prefix_bytes = prefix_memory(o, &sizes);
+    if (!e->inputs.process.prefix_bytes && sizes.state)
+        FAIL(err, DREY_ERR_USAGE,
+             "%" PRIu64
+             " bytes are too little to keep prefixes; half of them has to have room for a state of "
+             "%zu, the rest for blocks of %d tokens, %zu each",
+             o->memory_bytes, sizes.state + ids, PREFIX_POSITIONS, sizes.block + ids);
     if (!e->inputs.process.prefix_bytes)
         FAIL(err, DREY_ERR_USAGE,
              "%" PRIu64 " bytes are too little to keep prefixes; a block of %d tokens takes %zu",
-             o->memory_bytes, PREFIX_POSITIONS, block + (size_t)n_context * sizeof(int32_t));
+             o->memory_bytes, PREFIX_POSITIONS, sizes.block + ids);
     if (o->folder && o->disk_bytes < file_bytes)
         FAIL(err, DREY_ERR_USAGE,
              "%" PRIu64

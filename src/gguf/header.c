@@ -331,6 +331,10 @@ static drey_status parse_tensor(header *h, gguf_tensor *t, drey_error *err)
     TRY(take_u32(h, &t->type, err));
     TRY(take_u64(h, &t->offset, err));
     const type_traits *traits = type_find(t->type);
+    if (type_is_dropped(t->type))
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "%s: tensor %s has type %u, made for an old llama.cpp; take the file in Q4_0",
+             h->source.shown, t->name, t->type);
     if (!traits)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "%s: tensor %s has the unknown type %u; fetch a file in a common type such as Q4_K_M, "

@@ -17,12 +17,22 @@ typedef enum tensor_type {
     TYPE_Q4_K = 12,
     TYPE_Q5_K = 13,
     TYPE_Q6_K = 14,
+    TYPE_IQ2_XXS = 16,
+    TYPE_IQ2_XS = 17,
+    TYPE_IQ3_XXS = 18,
+    TYPE_IQ1_S = 19,
     TYPE_IQ4_NL = 20,
+    TYPE_IQ3_S = 21,
+    TYPE_IQ2_S = 22,
     TYPE_IQ4_XS = 23,
     TYPE_I64 = 27, /* numbers of things, not of a matrix */
+    TYPE_IQ1_M = 29,
     TYPE_BF16 = 30,
+    TYPE_TQ1_0 = 34,
+    TYPE_TQ2_0 = 35,
     TYPE_MXFP4 = 39,
-    TYPE_LIMIT = 40 /* one past the largest number; the gaps are types drey does not run */
+    TYPE_NVFP4 = 40,
+    TYPE_LIMIT = 41 /* one past the largest number; the gaps are types drey does not run */
 } tensor_type;
 
 typedef struct type_traits {
@@ -35,6 +45,10 @@ typedef struct type_traits {
 /* NULL for a number that no ggml type has. Types known by name and size but not runnable are there
  * for inspect. */
 const type_traits *type_find(uint32_t type);
+
+/* Returns whether a number was that of a type which llama.cpp has given up, rows of Q4_0 or IQ4_NL
+ * in another order. */
+bool type_is_dropped(uint32_t type);
 
 /* Bytes of one row of n_elements (a multiple of block_elements). */
 static inline int64_t type_row_bytes(const type_traits *t, int64_t n_elements)

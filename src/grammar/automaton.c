@@ -1,7 +1,6 @@
 /* Makes the automaton from expressions: see automaton.h. */
 #include "grammar/automaton.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "common/num.h"

@@ -72,6 +72,7 @@ typedef void dot_fn(float *y, int64_t ldy, const void *groups, int32_t n_groups,
  *                                     acc = fma(d_w * d_x, (float)i, acc)
  *              with a minimum (Q4_1, Q5_1), then
  *                                     acc = fma(m_w * d_x, (float)sum(x_q), acc)
+ *              NVFP4: the same for each 16 weights, which have their own scale
  *  ACT_Q8_256  i = sum over the super-block of sub-scale * w_q * x_q
  *                                     acc = fma(d_w * d_x, (float)i, acc)
  *              with minima (Q2_K, Q4_K, Q5_K), then j = sum over sub-blocks of sub-min * sum(x_q)
@@ -79,7 +80,9 @@ typedef void dot_fn(float *y, int64_t ldy, const void *groups, int32_t n_groups,
  *
  * i and j are exact integers: offsets (Q4_0's 8, Q6_K's 32, ...) may be applied through sums of
  * x_q. (float)i rounds to nearest even. Scales d_w are f16 in the file and converted exactly, or
- * exponents (MXFP4), half of whose scale counts, as w_q is doubled. */
+ * exponents (MXFP4) or floats of 8 bits (NVFP4), half of whose scale counts, as w_q is doubled.
+ * IQ2 types count an eighth of d, with odd sub-scales; IQ3_XXS a quarter; IQ1 types an eighth, as
+ * w_q is eight times the book's number, plus or minus one. */
 typedef struct matmul_kernel {
     act_kind act;
     /* Bytes of one packed group for rows of k weights. Never more than 2 % above the same rows in
@@ -136,6 +139,7 @@ typedef struct plane_blocks plane_blocks;
 typedef enum kv_format { KV_F16, KV_Q8_0, KV_F32 } kv_format;
 
 typedef struct attend_kernel attend_kernel; /* attend.h */
+typedef struct delta_kernel delta_kernel;   /* delta.h */
 
 typedef struct kernel_table {
     const char *tier;
@@ -220,6 +224,9 @@ typedef struct kernel_table {
      * front of a row's own: its blocks, the last one maybe short, fold first, then the row's own
      * blocks as above, none if it has no positions besides those. */
     const attend_kernel *attend;
+
+    /* Operations of layers with a running state. */
+    const delta_kernel *delta;
 
     /* Largest of x[n]; the lowest index among equals. NaN counts as smallest. */
     int64_t (*arg_max)(const float *x, int64_t n);

@@ -45,6 +45,17 @@ static void part_u16(uint8_t *out, const uint8_t *rows, int64_t row_bytes)
         memcpy(out + r * 2, rows + r * row_bytes, 2);
 }
 
+static void part_spread(uint8_t *out, const uint8_t *rows, int64_t row_bytes)
+{
+    for (int r = 0; r < GROUP_ROWS; r++) {
+        const uint64_t v = scales_gather(rows + r * row_bytes);
+        for (int i = 0; i < 4; i++) {
+            const uint16_t number = (uint16_t)(v >> (16 * i));
+            memcpy(out + (i * GROUP_ROWS + r) * 2, &number, 2);
+        }
+    }
+}
+
 static void part_word(uint8_t *out, const uint8_t *rows, int64_t row_bytes)
 {
     for (int r = 0; r < GROUP_ROWS; r++)
@@ -79,6 +90,10 @@ static inline uint8_t *part_pack(uint8_t *out, const uint8_t *rows, int64_t row_
     if (part->kind == PART_U16) {
         part_u16(out, rows, row_bytes);
         return out + GROUP_ROWS * 2;
+    }
+    if (part->kind == PART_SPREAD) {
+        part_spread(out, rows, row_bytes);
+        return out + 4 * GROUP_ROWS * 2;
     }
     if (part->n_words == 3) /* with the word before it: the one after it may not exist */
         words_4(out, rows - 4, row_bytes, 1, flip, NULL);
@@ -150,7 +165,7 @@ static bool rows_pack(tensor_type type, uint8_t *group, const uint8_t *rows, int
         /* Only now: right after the stores of single halves a vector would have to wait. */
         if (layout->parts[0].kind == PART_U8)
             finite &= exponents_are_finite(scales);
-        else
+        else if (layout->n_scales > 0)
             most = most_16(most, scales);
         if (layout->n_scales > 1)
             most = most_16(most, scales + GROUP_ROWS * 2);

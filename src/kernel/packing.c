@@ -16,6 +16,10 @@ const int8_t mxfp4_levels[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6,
     {                                                                                              \
         PART_WORDS, offset, n_words                                                                \
     }
+#define SPREAD(offset)                                                                             \
+    {                                                                                              \
+        PART_SPREAD, offset, 1                                                                     \
+    }
 static const type_layout layouts[TYPE_LIMIT] = {
     [TYPE_F32] = {1, 4, 0, 1, {WORDS(0, 1)}},
     [TYPE_F16] = {1, 2, 0, 1, {U16(0)}},
@@ -39,6 +43,14 @@ static const type_layout layouts[TYPE_LIMIT] = {
                     WORDS(144, 4), WORDS(16, 4), WORDS(48, 4), WORDS(160, 4), WORDS(64, 4),
                     WORDS(96, 4), WORDS(176, 4), WORDS(80, 4), WORDS(112, 4)}},
     [TYPE_IQ4_XS] = {256, 136, 1, 4, {U16(0), U16(2), WORDS(4, 1), WORDS(8, 32)}},
+#define CODED_LAYOUT(X, TYPE, name, act, block_k, block_bytes, sub_k, ...)                         \
+    [TYPE_##TYPE] = {block_k,                                                                      \
+                     block_bytes,                                                                  \
+                     (sub_k) != FLOAT_SUBS,                                                        \
+                     sizeof((packed_field[]){__VA_ARGS__}) / sizeof(packed_field),                 \
+                     {__VA_ARGS__}},
+    CODED_TYPES(CODED_LAYOUT, )
+#undef CODED_LAYOUT
 };
 
 const type_layout *layout_find(tensor_type type)

@@ -13,11 +13,11 @@
  *
  * 64 bytes of quants are thus 16 rows x 4 bytes, which is what the byte dot product instructions of
  * x86 (vpdpbusd) and Arm (sdot, on quarters) take; with 4-bit weights the low nibbles are one such
- * operand and the high nibbles another. Three things are stored differently from the file: Q8_0's
+ * operand and the high nibbles another. Four things are stored differently from the file: Q8_0's
  * quants have their sign bit flipped (unsigned with an offset of 128), the fifth bits of Q5_0 and
  * Q5_1 are regrouped so that bit c of byte j belongs to weight 4 c + j, and the words of Q6_K stand
  * in the order of use (16 columns of four sub-blocks 32 weights apart: high bits, then nibbles), so
- * that a block is read from front to back.
+ * that a block is read from front to back. Of IQ1_M, d is put together (scales_gather).
  *
  * Activations are in tiles of up to TOKEN_TILE = 8 rows, m rows in this one (act_tiling below), in
  * the order in which a dot product uses them:
@@ -41,6 +41,12 @@ enum { HALF_ROWS = 16, HALF_BYTES = 64, WORD_BYTES = 128 };
  * the file. */
 #define KERNEL_TYPES(X)                                                                            \
     KERNEL_FLOAT_TYPES(X)                                                                          \
+    KERNEL_INTEGER_TYPES(X)                                                                        \
+    KERNEL_CODED_TYPES(X)
+
+/* Types that devices have kernels for. */
+#define KERNEL_DEVICE_TYPES(X)                                                                     \
+    KERNEL_FLOAT_TYPES(X)                                                                          \
     KERNEL_INTEGER_TYPES(X)
 
 #define KERNEL_FLOAT_TYPES(X)                                                                      \
@@ -48,7 +54,7 @@ enum { HALF_ROWS = 16, HALF_BYTES = 64, WORD_BYTES = 128 };
     X(F16, f16, ACT_F32, 1, 2)                                                                     \
     X(BF16, bf16, ACT_F32, 1, 2)
 
-/* Types whose products are integers. */
+/* Types whose products are integers, of which each tier has kernels. */
 #define KERNEL_INTEGER_TYPES(X)                                                                    \
     KERNEL_TYPES_32(X)                                                                             \
     KERNEL_TYPES_256(X)
@@ -71,6 +77,28 @@ enum { HALF_ROWS = 16, HALF_BYTES = 64, WORD_BYTES = 128 };
     X(Q6_K, q6_k, ACT_Q8_256, 256, 210)                                                            \
     X(IQ4_XS, iq4_xs, ACT_Q8_256, 256, 136)
 
+/* Types that are rare, or whose weights are looked up in code books: each tier has one kernel for
+ * all of them, which takes decoded weights. Besides the above: weights per scale (FLOAT_SUBS: 16,
+ * whose scale is a float), and the parts of a packed block, in the words of packing.c. */
+enum { FLOAT_SUBS = 64 };
+#define CODED_TYPES(Y, X)                                                                          \
+    Y(X, IQ2_XXS, iq2_xxs, ACT_Q8_256, 256, 66, 32, U16(0), WORDS(2, 16))                          \
+    Y(X, IQ2_XS, iq2_xs, ACT_Q8_256, 256, 74, 16, U16(0), WORDS(66, 1), WORDS(70, 1),              \
+      WORDS(2, 16))                                                                                \
+    Y(X, IQ2_S, iq2_s, ACT_Q8_256, 256, 82, 16, U16(0), WORDS(74, 1), WORDS(78, 1), WORDS(66, 1),  \
+      WORDS(70, 1), WORDS(2, 8), WORDS(34, 8))                                                     \
+    Y(X, IQ3_XXS, iq3_xxs, ACT_Q8_256, 256, 98, 32, U16(0), WORDS(66, 8), WORDS(2, 16))            \
+    Y(X, IQ3_S, iq3_s, ACT_Q8_256, 256, 110, 32, U16(0), WORDS(106, 1), WORDS(66, 1),              \
+      WORDS(70, 1), WORDS(2, 16), WORDS(74, 8))                                                    \
+    Y(X, IQ1_S, iq1_s, ACT_Q8_256, 256, 50, 32, U16(0), WORDS(34, 4), WORDS(2, 8))                 \
+    Y(X, IQ1_M, iq1_m, ACT_Q8_256, 256, 56, 16, SPREAD(48), WORDS(32, 4), WORDS(0, 8))             \
+    Y(X, TQ1_0, tq1_0, ACT_Q8_256, 256, 54, 32, U16(52), WORDS(48, 1), WORDS(0, 12))               \
+    Y(X, TQ2_0, tq2_0, ACT_Q8_256, 256, 66, 32, U16(64), WORDS(0, 16))                             \
+    Y(X, NVFP4, nvfp4, ACT_Q8_32, 64, 36, FLOAT_SUBS, WORDS(0, 1), WORDS(4, 8))
+#define CODED_COLUMNS(X, TYPE, name, act, block_k, block_bytes, sub_k, ...)                        \
+    X(TYPE, name, act, block_k, block_bytes)
+#define KERNEL_CODED_TYPES(X) CODED_TYPES(CODED_COLUMNS, X)
+
 /* Ways to pack a run of a file's block. */
 typedef enum part_kind {
     PART_U8,    /* 8-bit exponents, rows interleaved */
@@ -78,6 +106,7 @@ typedef enum part_kind {
     PART_WORDS, /* 32-bit words, rows interleaved */
     PART_FLIP,  /* the same, the sign bit of each byte flipped */
     PART_PLANE, /* the same, bits regrouped by plane_from_bits */
+    PART_SPREAD /* four 16-bit numbers: what scales_gather makes of those in the file */
 } part_kind;
 
 typedef struct packed_field {
@@ -141,7 +170,30 @@ enum {
     IQ4_XS_D = 0,
     IQ4_XS_SCALES_H = 64,
     IQ4_XS_SCALES_L = 128,
-    IQ4_XS_QS = 256
+    IQ4_XS_QS = 256,
+    IQ2_XXS_QS = 64, /* pairs of a word of indices and one of signs and a scale */
+    IQ2_XS_SCALES = 64,
+    IQ2_XS_QS = 320,
+    IQ2_S_SCALES = 64,
+    IQ2_S_QH = 320,
+    IQ2_S_QS = 576,
+    IQ2_S_SIGNS = 1600,
+    IQ3_XXS_SIGNS = 64,
+    IQ3_XXS_QS = 1088,
+    IQ3_S_SCALES = 64,
+    IQ3_S_QH = 192,
+    IQ3_S_QS = 448,
+    IQ3_S_SIGNS = 2496,
+    IQ1_S_QH = 64,
+    IQ1_S_QS = 576,
+    IQ1_M_SCALES = 64, /* three parts of 16 bits: 16 scales of 3 bits */
+    IQ1_M_QH = 256,
+    IQ1_M_QS = 768,
+    TQ1_0_QH = 64,
+    TQ1_0_QS = 192,
+    TQ2_0_QS = 64,
+    NVFP4_D = 0, /* four bytes a row */
+    NVFP4_QS = 128
 };
 
 /* The 16 levels of MXFP4, doubled: 0, 0.5, 1, 1.5, 2, 3, 4, 6, and the same negative. */
@@ -228,6 +280,41 @@ static inline float e8m0_half(uint8_t e)
     float v;
     memcpy(&v, &bits, sizeof v);
     return 0.5f * v;
+}
+
+/* Returns NVFP4's scale for doubled levels: half of an unsigned float of 4 bits of exponent and 3
+ * of mantissa. 0x7f, which stands for none, counts as 0. */
+#define UE4M3_HALF_UNIT 0x1p+119f /* times its bits where a float of 32 bits has its own */
+enum { UE4M3_NONE = 0x7f };
+static inline float ue4m3_half(uint8_t e)
+{
+    uint32_t bits = e == UE4M3_NONE ? 0 : (e & 0x7fu) << 20;
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    return v * UE4M3_HALF_UNIT;
+}
+
+/* Returns IQ1_M's d, and above it its 16 scales of 3 bits: in the file they are four numbers of 16
+ * bits, of which each has a nibble of d above four scales. */
+static inline uint64_t scales_gather(const uint8_t *scales)
+{
+    uint64_t v, gathered = 0;
+    memcpy(&v, scales, sizeof v);
+    for (int i = 0; i < 4; i++) {
+        uint64_t number = v >> (16 * i) & 0xffff;
+        gathered |= number >> 12 << (4 * i) | (number & 0xfff) << (16 + 12 * i);
+    }
+    return gathered;
+}
+
+/* Puts them back. */
+static inline void scales_scatter(uint8_t *scales, uint64_t gathered)
+{
+    for (int i = 0; i < 4; i++) {
+        const uint16_t number =
+            (uint16_t)((gathered >> (16 + 12 * i) & 0xfff) | (gathered >> (4 * i) & 15) << 12);
+        memcpy(scales + 2 * i, &number, sizeof number);
+    }
 }
 
 /* The magnitude's bits from which on a number is infinite or none. */

@@ -8,25 +8,6 @@
 #include "kernel/kernel.h"
 #include "kernel/v16.h"
 
-/* The statement for 16 numbers from i on, of which m are there: a constant but at the end. */
-#define EACH_16(n_numbers, statement)                                                              \
-    do {                                                                                           \
-        int64_t i = 0;                                                                             \
-        for (; i + 16 <= (n_numbers); i += 16) {                                                   \
-            const int32_t m = 16;                                                                  \
-            statement;                                                                             \
-        }                                                                                          \
-        if (i < (n_numbers)) {                                                                     \
-            const int32_t m = (int32_t)((n_numbers)-i);                                            \
-            statement;                                                                             \
-        }                                                                                          \
-    } while (0)
-
-INLINE v16 keep_some(v16 v, int32_t n)
-{
-    return n == 16 ? v : v16_keep(v, n);
-}
-
 INLINE v16 squares_16(const float *x, v16 mean, v16 sum, int32_t n)
 {
     v16 v = keep_some(v16_sub(load_some(x, n), mean), n);
@@ -53,12 +34,6 @@ static void layernorm_v16(float *y, const float *x, const float *w, const float 
     EACH_16(d, v16 v = v16_mul(v16_sub(load_some(x + i, m), mean), scale);
             v = v16_mul(v, load_some(w + i, m));
             store_some(y + i, v16_add(v, load_some(b + i, m)), m));
-}
-
-/* x / (1 + exp(-v)) */
-INLINE v16 gated(v16 x, v16 v)
-{
-    return v16_div(x, v16_add(v16_set1(1.0f), v16_exp(v16_neg(v))));
 }
 
 static void swiglu_v16(float *y, const float *gate, const float *up, int64_t n)

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "kernel/code_books.h"
 #include "kernel/tiers.h"
 #include "kernel/x86/x86.h"
 #include "os/cpu.h"
@@ -84,6 +85,7 @@ static bool contradicts(int32_t shape)
 
 static void tables_build(void)
 {
+    code_books_make();
     cpu_features cpu = cpu_detect();
     int n_running = 0;
     for (int i = 0; i < N_TIERS; i++) {

@@ -1,6 +1,6 @@
 /* v16, a vector of 16 floats in as many registers as a vector unit needs: what the row operations
- * (rows_v16.h) and attention (attend_tile.h) of the vector tiers are written in. A tier's v16_*.h
- * comes before this file and has
+ * (rows_v16.h), attention (attend_tile.h) and running states (delta_v16.h) of the vector tiers are
+ * written in. A tier's v16_*.h comes before this file and has
  *
  *   _zero, _set1, _load, _store; _load_first (zeros after), _store_first, _keep (lanes from n on
  *   become 0): the first n < 16 lanes
@@ -25,4 +25,29 @@ INLINE void store_some(float *x, v16 v, int32_t n)
         v16_store(x, v);
     else
         v16_store_first(x, v, n);
+}
+
+/* The statement for 16 numbers from i on, of which m are there: a constant but at the end. */
+#define EACH_16(n_numbers, statement)                                                              \
+    do {                                                                                           \
+        int64_t i = 0;                                                                             \
+        for (; i + 16 <= (n_numbers); i += 16) {                                                   \
+            const int32_t m = 16;                                                                  \
+            statement;                                                                             \
+        }                                                                                          \
+        if (i < (n_numbers)) {                                                                     \
+            const int32_t m = (int32_t)((n_numbers)-i);                                            \
+            statement;                                                                             \
+        }                                                                                          \
+    } while (0)
+
+INLINE v16 keep_some(v16 v, int32_t n)
+{
+    return n == 16 ? v : v16_keep(v, n);
+}
+
+/* x / (1 + exp(-v)) */
+INLINE v16 gated(v16 x, v16 v)
+{
+    return v16_div(x, v16_add(v16_set1(1.0f), v16_exp(v16_neg(v))));
 }

@@ -63,15 +63,15 @@ static const arch archs[] = {
      .keys = KEYS_EXPERTS | KEYS_YARN_LOG | KEYS_TEMPERATURE,
      .experts.weights_normed = true},
     {.name = "internlm2"},
-    {.name = "smollm3", .still_period = 4},
+    {.name = "smollm3", .no_rope_period = 4},
     {.name = "seed_oss", .rope = ROPE_HALVES, .post_is_ffn_norm = true},
     {.name = "ernie4_5", .keys = KEYS_IMAGES},
     {.name = "ernie4_5-moe", .keys = KEYS_EXPERTS, .experts.weights_normed = true},
     {.name = "glm4moe",
      .rope = ROPE_HALVES,
      .keys = KEYS_EXPERTS | KEYS_NEXTN | KEYS_IMAGES,
+     .forms = FORM_OPTIONAL_NORMS,
      .head_norms = true,
-     .norms_optional = true,
      .post_is_ffn_norm = true,
      .experts.gate = ROUTER_SIGMOID},
     {.name = "hy_v3",
@@ -95,6 +95,13 @@ static const arch archs[] = {
      .head_norms = true,
      .local = {.window = 128, .period = 4, .rotated_alone = true},
      .experts.gate = ROUTER_SIGMOID},
+    {.name = "hunyuan-dense", .rope = ROPE_HALVES, .forms = FORM_ROTATED_NORMS, .head_norms = true},
+    {.name = "hunyuan-moe",
+     .rope = ROPE_HALVES,
+     .keys = KEYS_EXPERTS,
+     .forms = FORM_ROTATED_NORMS,
+     .head_norms = true,
+     .experts.weights_normed = true},
     {.name = "bailingmoe2",
      .rope = ROPE_HALVES,
      .keys = KEYS_EXPERTS | KEYS_NEXTN,
@@ -150,13 +157,6 @@ static const arch archs[] = {
      .layer_norm = true,
      .longrope = true,
      .experts.gate = ROUTER_SPARSE_MIXER},
-    {.name = "hunyuan-dense", .rope = ROPE_HALVES, .forms = FORM_ROTATED_NORMS, .head_norms = true},
-    {.name = "hunyuan-moe",
-     .rope = ROPE_HALVES,
-     .keys = KEYS_EXPERTS,
-     .forms = FORM_ROTATED_NORMS,
-     .head_norms = true,
-     .experts.weights_normed = true},
     {.name = "llama4",
      .keys = KEYS_WINDOW | KEYS_EXPERTS | KEYS_TEMPERATURE,
      .forms = FORM_CHUNKED | FORM_UNIT_NORMS | FORM_WEIGHED_INPUTS,
@@ -174,9 +174,8 @@ static const arch archs[] = {
     {.name = "step35",
      .rope = ROPE_HALVES,
      .keys = KEYS_WINDOW | KEYS_EXPERTS | KEYS_NEXTN | KEYS_CLAMPS,
-     .forms = FORM_GATED,
+     .forms = FORM_GATED | FORM_OPTIONAL_NORMS,
      .head_norms = true,
-     .norms_optional = true,
      .local.halved = true,
      .experts.gate = ROUTER_SIGMOID},
     {.name = "mimo2",
@@ -220,12 +219,9 @@ const arch *arch_find(const char *name, size_t n_bytes)
     return arch_of_test && has_name(arch_of_test, name, n_bytes) ? arch_of_test : NULL;
 }
 
-const char *arch_names(char *out, size_t capacity)
+const char *arch_name(size_t i)
 {
-    size_t at = 0;
-    for (size_t i = 0; i < sizeof archs / sizeof *archs && at < capacity; i++)
-        at += (size_t)snprintf(out + at, capacity - at, "%s%s", i ? ", " : "", archs[i].name);
-    return out;
+    return i < sizeof archs / sizeof *archs ? archs[i].name : NULL;
 }
 
 const char *arch_key(const arch *a, const char *suffix, char out[96])

@@ -9,7 +9,6 @@
 
 typedef struct cache_spec cache_spec;
 typedef struct gguf gguf;
-typedef struct store_class store_class;
 
 /* Ways in which positions enter a model. */
 typedef enum rope_kind {
@@ -33,23 +32,24 @@ typedef enum ffn_kind {
 /* Forms of a layer that some architectures have. What a tensor shows is no form: biases, for
  * example, are added where the file has them. */
 enum {
-    FORM_NORMS_AFTER = 1, /* nothing is normed before products, but what they add (post_norms) */
-    FORM_PARALLEL = 2,    /* layers without ffn_norm: attention's norm is the feed-forward part's as
-                             well */
-    FORM_NORMS_UNBIASED = 4,    /* norms that take the mean off have no bias */
-    FORM_ROTATED_NORMS = 8,     /* heads are normed after their rotation */
-    FORM_UNIT_NORMS = 16,       /* the same without weights, in layers that rotate */
-    FORM_OWN_NORMS = 32,        /* where the file has norms of heads, each head has its own */
-    FORM_GATED = 64,            /* what attention gives is multiplied with the sigmoid of another
-                                  product (attn_gate), a number for each of its own or for a head */
+    FORM_NORMS_AFTER = 1,    /* nothing is normed before products, but what they add (post_norms) */
+    FORM_PARALLEL = 2,       /* layers without ffn_norm: attention's norm is the feed-forward part's
+                                   as well */
+    FORM_NORMS_UNBIASED = 4, /* norms that take the mean off have no bias */
+    FORM_ROTATED_NORMS = 8,  /* heads are normed after their rotation */
+    FORM_UNIT_NORMS = 16,    /* the same without weights, in layers that rotate */
+    FORM_OWN_NORMS = 32,     /* each head has its own norm, if the file has any */
+    FORM_GATED = 64,         /* attention's result is multiplied with the sigmoid of another
+                                   product (attn_gate): a number for each of its own, or a head */
     FORM_GATED_SOFTPLUS = 128,  /* with softplus in its place */
     FORM_GATED_IN_Q = 256,      /* attn_q has each head's gates after its queries */
     FORM_HEAD_BIAS = 512,       /* logits have a bias where the file has one */
-    FORM_CHUNKED = 1024,        /* local layers see chunks of so many positions */
-    FORM_WEIGHED_INPUTS = 2048, /* what an expert reads is multiplied with its weight, not what it
+    FORM_OPTIONAL_NORMS = 1024, /* norms of heads are there where the file has them */
+    FORM_CHUNKED = 2048,        /* local layers see chunks of so many positions */
+    FORM_WEIGHED_INPUTS = 4096, /* what an expert reads is multiplied with its weight, not what it
                                    makes */
-    FORM_MEAN_SHARED = 4096,    /* half of the sum of a shared expert and of the others counts */
-    FORM_DENSE_ROTATED = 8192   /* layers in front of a mixture's are rotated in any case */
+    FORM_MEAN_SHARED = 8192,    /* half of the sum of a shared expert and of the others counts */
+    FORM_DENSE_ROTATED = 16384  /* layers in front of a mixture's are rotated in any case */
 };
 
 /* Optional keys that an architecture has; where it has them not, they must be neutral. */
@@ -61,7 +61,7 @@ enum {
     KEYS_ENCODER = 16,   /* decoder_block_count, decoder_start_token_id, forced_bos_token_id */
     KEYS_BUCKETS = 32,   /* attention.relative_buckets_count */
     KEYS_EXPERTS = 64,   /* expert_..., leading_dense_block_count, interleave_moe_layer_step */
-    KEYS_IMAGES = 128,   /* those of models that also see images, without a part in a text */
+    KEYS_IMAGES = 128,   /* keys of models that also see images, without a part in a text */
     KEYS_YARN_LOG = 256, /* rope.scaling.yarn_log_multiplier */
     KEYS_TEMPERATURE = 512,  /* attention.temperature_scale, temperature_length */
     KEYS_NEXTN = 1024,       /* block_count has nextn_predict_layers more than there are layers */
@@ -77,7 +77,7 @@ typedef struct model_shape model_shape;
 typedef struct arch_layers {
     /* The blocks of a layer, in their order, and then NULL. */
     const block_class *const *(*blocks)(const model_shape *s, int32_t layer);
-    const store_class *store; /* state of some, besides keys and values; NULL: there is none */
+    bool states; /* some have a state that runs through the text */
 } arch_layers;
 
 /* Most layers of a target whose states a model of this kind sees. */
@@ -87,24 +87,23 @@ typedef struct arch {
     const char *name; /* general.architecture, and the prefix of its keys */
     rope_kind rope;
     ffn_kind ffn;
-    uint32_t keys;         /* KEYS_... */
-    uint32_t forms;        /* FORM_... */
-    bool encoder;          /* there is one, and each layer reads its output */
-    bool layer_norm;       /* norms take the mean off, and have a bias; else RMS */
-    bool head_norms;       /* each head of Q and K is normed before it is rotated */
-    bool wide_norms;       /* the same of all heads of a row together */
-    bool post_norms;       /* the outputs of attention and feed-forward are normed as well */
-    bool norms_optional;   /* norms of heads are there where the file has them */
-    bool sinks;            /* attention may look at nothing: each head has a sink */
-    bool post_is_ffn_norm; /* the file calls ffn_norm post_attention_norm */
-    bool norms_sums;       /* norms are of embeddings and of each sum with what is added:
+    uint32_t keys;          /* KEYS_... */
+    uint32_t forms;         /* FORM_... */
+    bool encoder;           /* there is one, and each layer reads its output */
+    bool layer_norm;        /* norms take the mean off, and have a bias; else RMS */
+    bool head_norms;        /* each head of Q and K is normed before it is rotated */
+    bool wide_norms;        /* the same of all heads of a row together */
+    bool post_norms;        /* the outputs of attention and feed-forward are normed as well */
+    bool sinks;             /* attention may look at nothing: each head has a sink */
+    bool post_is_ffn_norm;  /* the file calls ffn_norm post_attention_norm */
+    bool norms_sums;        /* norms are of embeddings and of each sum with what is added:
                                        nothing is normed before a product, nor after the layers */
-    bool gate_in_up;       /* ffn_up has the gate's rows in front of its own */
-    bool longrope;         /* may have RoPE factors for short and for long contexts */
-    bool sqrt_embedding;   /* embeddings are multiplied with sqrt(n_embd) */
-    int32_t still_period;  /* every so many layers the last one is not rotated; 0: all are */
+    bool gate_in_up;        /* ffn_up has the gate's rows in front of its own */
+    bool longrope;          /* may have RoPE factors for short and for long contexts */
+    bool sqrt_embedding;    /* embeddings are multiplied with sqrt(n_embd) */
+    int32_t no_rope_period; /* every so many layers the last one is not rotated; 0: all are */
     struct {
-        int32_t window, period; /* where the file does not say: window of local layers, 0: none;
+        int32_t window, period; /* if the file does not say: window of local layers, 0: none;
                                    every so many layers the last one sees all, 0: none does */
         bool first;             /* the first one of them does, not the last */
         bool rotated_alone;     /* layers that see all are not rotated */
@@ -117,7 +116,7 @@ typedef struct arch {
         float attention, logit;
     } cap; /* caps, where the file does not say; 0: none */
     struct {
-        router_gate gate;    /* where the file does not say */
+        router_gate gate;    /* if the file does not say */
         bool weights_normed; /* the same */
         bool biases;         /* routers and experts have biases */
         bool by_router;      /* layers without a router have a feed-forward part */
@@ -132,8 +131,8 @@ typedef struct arch {
 extern const arch *arch_of_test;
 /* The architecture with this name; NULL: drey does not know it. */
 const arch *arch_find(const char *name, size_t n_bytes);
-/* All names, for messages: "llama, qwen2" and so on in out, which is returned. */
-const char *arch_names(char *out, size_t capacity);
+/* The name of architecture i; NULL after the last one. */
+const char *arch_name(size_t i);
 
 /* "ARCH.suffix" in out, which is returned. */
 const char *arch_key(const arch *a, const char *suffix, char out[96]);
@@ -201,6 +200,15 @@ typedef struct expert_shape {
     int32_t n_ff_shared; /* 0: none is shared */
 } expert_shape;
 
+/* Layers with a state that runs through the text. */
+typedef struct recurrent_shape {
+    int32_t n_taps; /* rows before a row that its convolution sees */
+    int32_t n_k_heads, n_v_heads,
+        head_dim;   /* heads of keys and queries, of values; numbers of each */
+    bool in_turns;  /* value head h has key head h mod n_k_heads; else neighbours share one */
+    int32_t stride; /* states are kept at its multiples (block/block.h) */
+} recurrent_shape;
+
 /* Letters used for shapes: D n_embd, F n_ff, V n_vocab; those of attention are its own. */
 struct model_shape {
     const arch *arch;
@@ -230,6 +238,7 @@ struct model_shape {
     tap_shape taps;
     encoder_shape encoder;
     expert_shape experts;
+    recurrent_shape recurrent;
     attention_shape attention[ATTENTION_KINDS]; /* the first layer's that attends, ... */
     int32_t n_attentions;
     layer_shape layer[MODEL_MAX_LAYERS];
@@ -302,8 +311,11 @@ model_shape shape_of_encoder(const model_shape *decoder);
 /* Layers have a state that runs through the text. */
 static inline bool shape_has_states(const model_shape *s)
 {
-    return s->arch->layers && s->arch->layers->store;
+    return s->arch && s->arch->layers && s->arch->layers->states; /* a shape may be sizes alone */
 }
+/* States of such a model are kept at multiples of this: so often that they take a byte for every 16
+ * numbers of a row and layer, at most. (A row's keys and values take some times that.) */
+int32_t model_state_stride(const model_shape *s);
 /* The stores that its layers need for each text (block/block.c). */
 cache_spec model_cache_spec(const model_shape *s, kv_format format);
 

@@ -68,7 +68,7 @@ static const known_key known[] = {
     {"expert_shared_count", KEY_INT, KEYS_EXPERTS},
     {"leading_dense_block_count", KEY_INT, KEYS_EXPERTS},
     {"interleave_moe_layer_step", KEY_INT, KEYS_EXPERTS},
-    {"rope.dimension_sections", KEY_WITHOUT, KEYS_IMAGES}, /* of a text all are its positions */
+    {"rope.dimension_sections", KEY_WITHOUT, KEYS_IMAGES}, /* in a text all are its positions */
     {"n_deepstack_layers", KEY_WITHOUT, KEYS_IMAGES},
     {"rope.scaling.yarn_log_multiplier", KEY_NUMBER, KEYS_YARN_LOG},
     {"attention.temperature_scale", KEY_NUMBER, KEYS_TEMPERATURE},

@@ -211,7 +211,7 @@ static drey_status read_sizes(model_shape *s, const gguf *g, drey_error *err)
 typedef struct locality {
     const gguf_key *list; /* an item for each layer; NULL: there is none */
     int32_t period;       /* 0: all are local */
-    int32_t global;       /* which one of each period is not */
+    int32_t global;       /* the one of each period that is not */
     int32_t window;       /* positions that they see; 0: it hides nothing */
     bool any;             /* the model has local layers */
 } locality;
@@ -292,7 +292,7 @@ static drey_status read_attention(model_shape *s, const gguf *g, drey_error *err
             shape.head_dim = local_k;
         if (shape.local && local_v > 0)
             shape.v_dim = local_v;
-        const bool still = (a->still_period > 0 && (i + 1) % a->still_period == 0) ||
+        const bool still = (a->no_rope_period > 0 && (i + 1) % a->no_rope_period == 0) ||
                            (a->local.rotated_alone && l.any && !shape.local && i >= n_rotated);
         shape.rope = !rotates || still ? ROPE_OF_NONE : shape.local ? ROPE_OF_LOCAL : ROPE_OF_ALL;
         shape.scale = 1.0f / sqrtf((float)(wide ? s->n_embd / shape.n_heads : shape.head_dim));
@@ -650,9 +650,9 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
              "use a file that has a decoder",
              gguf_printable((char[48]){0}, 48, name.text, name.n_bytes));
     if (!s->arch)
-        FAIL(err, DREY_ERR_UNSUPPORTED, "architecture \"%s\" is not supported (%s are)",
-             gguf_printable((char[48]){0}, 48, name.text, name.n_bytes),
-             arch_names((char[640]){0}, 640));
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "architecture \"%s\" is not supported; docs/reference/models.md lists those that are",
+             gguf_printable((char[48]){0}, 48, name.text, name.n_bytes));
     TRY(read_sizes(s, g, err));
     TRY(arch_keys_check(s, g, err));
     TRY(read_attention(s, g, err));
@@ -664,6 +664,7 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
     TRY(read_vocabulary(s, g, err));
     TRY(read_encoder(s, g, err));
     TRY(read_experts(s, g, err));
+    s->recurrent.stride = model_state_stride(s);
     return rope_read(s, g, err);
 }
 

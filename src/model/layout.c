@@ -270,10 +270,12 @@ size_t model_layout_bytes(const model_shape *s, const gguf *g)
 
 static void number_states(model_layout *l)
 {
-    int32_t n = 0;
     for (int32_t i = 0; i < l->shape.n_layers; i++) {
-        l->layer[i].state = n;
-        n += layer_has_state(&l->shape, i);
+        l->layer[i].kv = l->layer[i].state = 0;
+        for (int32_t j = 0; j < i; j++) {
+            l->layer[i].kv += layer_attends(&l->shape, j);
+            l->layer[i].state += layer_store(&l->shape, i) == layer_store(&l->shape, j);
+        }
     }
 }
 

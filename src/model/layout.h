@@ -11,7 +11,7 @@ typedef struct gguf_tensor gguf_tensor;
 
 /* The way of a block's sum to the residual stream: NULL where nothing is done. */
 typedef struct added_tensors {
-    float scale;                   /* of the sum, after its norm */
+    float scale;                   /* multiplies the sum, after its norm */
     float *bias;                   /* [D] */
     float *norm;                   /* [D]: of the sum, before it is added */
     float *of_both, *of_both_bias; /* [D]: of the residual stream after it was added */
@@ -49,7 +49,7 @@ typedef struct cross_tensors {
 
 /* Numbers of a layer's activation, where its architecture or its file has some. */
 typedef struct act_numbers {
-    float limit; /* of SwiGLU: silu(gate) is at most this, up within +-this; 0: there is none */
+    float limit; /* in SwiGLU silu(gate) is at most this, up within +-this; 0: there is none */
     /* p x^2 + b x for x > 0, else n (exp(min(x, eps)) - 1 - x) + b x. */
     struct {
         float p, n, b, eps;
@@ -82,7 +82,8 @@ typedef struct expert_tensors {
  * bound: layout_matrix has a view's. */
 typedef struct layer_layout {
     const block_class *const *blocks;
-    int32_t state; /* its number among the layers that have a state */
+    int32_t kv;    /* its number among the layers that have keys and values; */
+    int32_t state; /* and among those that have a state, of the same store */
     weight *first; /* first of the layer's matrices in the order of a pass */
     void *own;     /* tensors of a block that this page does not know (bind_own) */
     attention_tensors attention;

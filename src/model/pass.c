@@ -302,7 +302,8 @@ static void count_rows(model_pass *p)
     for (int32_t g = 0; g < p->n_groups; g++) {
         pass_group *group = &p->groups[g];
         const deferred_rows *d = group->deferred;
-        assert(cache_has_room(group->cache, group->n));
+        assert(group->whole ? cache_has_room_whole(group->cache, group->n)
+                            : cache_has_room(group->cache, group->n));
         assert(!d || deferred_is_valid(d, cache_end(group->cache)));
         group->first_row = p->n_rows;
         group->first_pending = cache_pending(group->cache);
@@ -351,7 +352,8 @@ drey_status pass_begin(model_pass *p, runner *r, pass_group *groups, int32_t n_g
         FAIL(err, DREY_ERR_CANCELLED, "cancelled");
     for (int32_t g = 0; g < n_groups; g++) {
         TRY(cache_make_room(groups[g].cache, groups[g].n, err));
-        cache_pass_begins(groups[g].cache, groups[g].deferred ? groups[g].deferred->n : 0);
+        cache_pass_begins(groups[g].cache, groups[g].deferred ? groups[g].deferred->n : 0,
+                          groups[g].whole ? groups[g].n : 0);
     }
     count_rows(p);
     pass_place_rows(p);
@@ -531,6 +533,9 @@ drey_status pass_run(runner *r, pass_group *groups, int32_t n_groups, drey_error
 drey_status pass_rows(runner *r, const pass_row *rows, int32_t n, pass_head head, drey_error *err)
 {
     pass_group group = {.cache = r->cache, .rows = rows, .n = n, .head = head};
+    group.whole = head != HEAD_ALL && cache_pending(r->cache) == 0;
+    for (int32_t i = 0; i < n; i++)
+        group.whole = group.whole && rows[i].parent == i - 1;
     return pass_run(r, &group, 1, err);
 }
 

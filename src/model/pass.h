@@ -66,6 +66,7 @@ typedef struct pass_group {
     const pass_row *rows; /* [n] */
     int32_t n;            /* at least 1, or deferred rows; the caller has asked cache_has_room */
     pass_head head;
+    bool whole; /* a prompt's rows: cache_pass_begins */
     /* deferred rows of this cache, carried on; NULL: it has none, and the pass cannot be stopped */
     deferred_rows *deferred;
     pass_tap *taps; /* [n_taps]; borrowed as the rows are */

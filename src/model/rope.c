@@ -49,7 +49,8 @@ static drey_status read_factor(const model_shape *s, rope_shape *rope, const ggu
     return DREY_OK;
 }
 
-/* The part of YaRN's magnitude that a model's scores have, and not its cosines and sines; 0: none. */
+/* The part of YaRN's magnitude that a model's scores have, and not its cosines and sines; 0:
+ * none. */
 static double yarn_magnitude(const rope_shape *rope, double part)
 {
     return rope->factor > 1.0 ? 1.0 + 0.1 * part * log_f64(rope->factor) : 1.0;
@@ -78,7 +79,7 @@ static bool has_local(const model_shape *s)
     return false;
 }
 
-/* So many numbers of a head can be rotated, of local layers or of the others. */
+/* Checks that so many numbers of a head can be rotated, in local layers or in the others. */
 static drey_status check_rotated(const model_shape *s, bool local, int64_t n_rot, drey_error *err)
 {
     for (int32_t i = 0; i < s->n_attentions; i++) {

@@ -84,14 +84,27 @@ uint64_t plan_staying_bytes(const plan_inputs *in)
     return total;
 }
 
+/* Rows of a draft that are no prompt's are those of a tree, and a few that it catches up with. */
+static cache_spec spec_of(const plan_inputs *in, const plan_result *r, int model, kv_format format)
+{
+    cache_spec spec = model_cache_spec(in->model[model].shape, format);
+    spec.max_deferred = model == PLAN_TARGET ? in->deferred_rows : 0;
+    spec.max_tree = in->spare_rows + (model == PLAN_DRAFT ? in->draft.cache_nodes : r->logit_rows);
+    return spec;
+}
+
+cache_spec plan_cache_spec(const plan_inputs *in, const plan_result *r, int model)
+{
+    return spec_of(in, r, model, in->kv);
+}
+
 static uint64_t model_cache_bytes(const plan_inputs *in, int model, kv_format format,
                                   const plan_result *r)
 {
     const plan_model *m = &in->model[model];
     if (!has_passes(m))
         return 0;
-    cache_spec spec = model_cache_spec(m->shape, format);
-    spec.max_deferred = model == PLAN_TARGET ? in->deferred_rows : 0;
+    const cache_spec spec = spec_of(in, r, model, format);
     if (m->is_view)
         return cache_view_bytes(&spec, r->draft_pending);
     return model == PLAN_DRAFT ? cache_bytes(&spec, r->draft_slots, r->draft_pending)
@@ -220,6 +233,8 @@ static void count_sessions(const plan_inputs *in, plan_result *r)
     t->session_bytes = r->session_bytes;
     t->kv_bytes = n * (caches + cross);
     t->cross_kv_bytes = n * cross;
+    const cache_spec target = plan_cache_spec(in, r, PLAN_TARGET);
+    t->state_bytes = n * cache_states_bytes(&target, r->n_slots, r->max_pending);
     t->draft_kv_bytes = n * (caches - model_cache_bytes(in, PLAN_TARGET, in->kv, r));
     t->kv_saved_bytes = plain > caches ? n * (plain - caches) : 0;
     r->work_bytes = work_bytes(in, r);

@@ -12,6 +12,7 @@
 #include "weights/weights.h"
 
 typedef struct block_list block_list;
+typedef struct cache_spec cache_spec;
 typedef struct drafter_kind drafter_kind;
 typedef struct drey_static_trees drey_static_trees;
 typedef struct kv_file_options kv_file_options;
@@ -170,6 +171,9 @@ typedef struct plan_result {
  * pages between runs; so half a MiB is added and the sum rounded up to a MiB. */
 drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result *result,
                       drey_error *err);
+
+/* The memory of one of a model's caches, besides its slots. */
+cache_spec plan_cache_spec(const plan_inputs *in, const plan_result *r, int model);
 
 /* Bytes of the target's weights that have to be in memory whatever the budget is. */
 uint64_t plan_staying_bytes(const plan_inputs *in);

@@ -7,7 +7,6 @@
 
 #include "common/num.h"
 #include "drey/drey_engine.h"
-#include "policy/cost.h"
 
 static const struct entry {
     const char *name;

@@ -70,14 +70,14 @@ static fit_line codes_of_line(uint32_t code[BLOCK], const float *x, const float 
 static void encode_q4_0(uint8_t *out, const float *x, const float *w)
 {
     uint32_t code[BLOCK];
-    block_put_f16(out, codes_of_step(code, x, w, &(fit_levels){-8, 7, NULL}));
+    block_put_f16(out, codes_of_step(code, x, w, &(fit_levels){.low = -8, .high = 7}));
     put_nibbles(out + 2, code);
 }
 
 static void encode_q5_0(uint8_t *out, const float *x, const float *w)
 {
     uint32_t code[BLOCK];
-    block_put_f16(out, codes_of_step(code, x, w, &(fit_levels){-16, 15, NULL}));
+    block_put_f16(out, codes_of_step(code, x, w, &(fit_levels){.low = -16, .high = 15}));
     put_fifth_bits(out + 2, code);
     put_nibbles(out + 6, code);
 }
@@ -85,7 +85,7 @@ static void encode_q5_0(uint8_t *out, const float *x, const float *w)
 static void encode_q4_1(uint8_t *out, const float *x, const float *w)
 {
     uint32_t code[BLOCK];
-    fit_line line = codes_of_line(code, x, w, &(fit_levels){0, 15, NULL});
+    fit_line line = codes_of_line(code, x, w, &(fit_levels){.low = 0, .high = 15});
     block_put_f16(out, line.step);
     block_put_f16(out + 2, line.offset);
     put_nibbles(out + 4, code);
@@ -94,7 +94,7 @@ static void encode_q4_1(uint8_t *out, const float *x, const float *w)
 static void encode_q5_1(uint8_t *out, const float *x, const float *w)
 {
     uint32_t code[BLOCK];
-    fit_line line = codes_of_line(code, x, w, &(fit_levels){0, 31, NULL});
+    fit_line line = codes_of_line(code, x, w, &(fit_levels){.low = 0, .high = 31});
     block_put_f16(out, line.step);
     block_put_f16(out + 2, line.offset);
     put_fifth_bits(out + 4, code);
@@ -110,7 +110,7 @@ static void encode_q8_0(uint8_t *out, const float *x, const float *w)
         ones[i] = 1;
     }
     fit_line line = {block_f16(most / 127), 0};
-    fit_codes(q, x, ones, BLOCK, line, &(fit_levels){-127, 127, NULL});
+    fit_codes(q, x, ones, BLOCK, line, &(fit_levels){.low = -127, .high = 127});
     block_put_f16(out, line.step);
     for (int i = 0; i < BLOCK; i++)
         out[2 + i] = (uint8_t)(int8_t)q[i];
@@ -118,7 +118,7 @@ static void encode_q8_0(uint8_t *out, const float *x, const float *w)
 
 static void encode_iq4_nl(uint8_t *out, const float *x, const float *w)
 {
-    const fit_levels levels = {iq4_levels[0], iq4_levels[15], iq4_levels};
+    const fit_levels levels = {.low = iq4_levels[0], .high = iq4_levels[15], .table = iq4_levels};
     float q[BLOCK];
     uint32_t code[BLOCK] = {0};
     fit_line line = {block_f16(fit_step(x, w, BLOCK, &levels).step), 0};
@@ -151,10 +151,12 @@ static void encode_floats(tensor_type type, uint8_t *out, const float *x, int64_
 /* ---- Rows ---- */
 
 static block_encoder *const encoders[TYPE_LIMIT] = {
-    [TYPE_Q4_0] = encode_q4_0, [TYPE_Q4_1] = encode_q4_1, [TYPE_Q5_0] = encode_q5_0,
-    [TYPE_Q5_1] = encode_q5_1, [TYPE_Q8_0] = encode_q8_0, [TYPE_IQ4_NL] = encode_iq4_nl,
-    [TYPE_Q2_K] = encode_q2_k, [TYPE_Q3_K] = encode_q3_k, [TYPE_Q4_K] = encode_q4_k,
-    [TYPE_Q5_K] = encode_q5_k, [TYPE_Q6_K] = encode_q6_k, [TYPE_IQ4_XS] = encode_iq4_xs,
+    [TYPE_Q4_0] = encode_q4_0,       [TYPE_Q4_1] = encode_q4_1,     [TYPE_Q5_0] = encode_q5_0,
+    [TYPE_Q5_1] = encode_q5_1,       [TYPE_Q8_0] = encode_q8_0,     [TYPE_IQ4_NL] = encode_iq4_nl,
+    [TYPE_Q2_K] = encode_q2_k,       [TYPE_Q3_K] = encode_q3_k,     [TYPE_Q4_K] = encode_q4_k,
+    [TYPE_Q5_K] = encode_q5_k,       [TYPE_Q6_K] = encode_q6_k,     [TYPE_IQ4_XS] = encode_iq4_xs,
+    [TYPE_IQ2_XXS] = encode_iq2_xxs, [TYPE_IQ2_XS] = encode_iq2_xs, [TYPE_IQ2_S] = encode_iq2_s,
+    [TYPE_IQ3_XXS] = encode_iq3_xxs, [TYPE_IQ3_S] = encode_iq3_s,
 };
 
 static bool is_float(tensor_type type)

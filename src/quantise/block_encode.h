@@ -18,6 +18,7 @@ enum { SUPER_BLOCK = 256 };
 /* One block of 32, of 256. w: the weight of each number's squared error. */
 typedef void block_encoder(uint8_t *out, const float *x, const float *w);
 block_encoder encode_q2_k, encode_q3_k, encode_q4_k, encode_q5_k, encode_q6_k, encode_iq4_xs;
+block_encoder encode_iq2_xxs, encode_iq2_xs, encode_iq2_s, encode_iq3_xxs, encode_iq3_s;
 
 void block_put_f16(uint8_t *out, float value);
 /* A number as an f16 holds it; what is too large for one is the largest. */

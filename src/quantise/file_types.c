@@ -18,11 +18,28 @@ enum {
     FILE_Q5_K_S,
     FILE_Q5_K_M,
     FILE_Q6_K,
+    FILE_IQ2_XXS,
+    FILE_IQ2_XS,
+    FILE_IQ3_XS = 22,
+    FILE_IQ3_XXS,
     FILE_IQ4_NL = 25,
-    FILE_IQ4_XS = 30
+    FILE_IQ3_S,
+    FILE_IQ3_M,
+    FILE_IQ2_S,
+    FILE_IQ2_M,
+    FILE_IQ4_XS
 };
 
+/* IQ2_S has its name from the number of its bits: its matrices are IQ2_XS. */
 static const file_type file_types[] = {
+    {"IQ2_XXS", FILE_IQ2_XXS, TYPE_IQ2_XXS},
+    {"IQ2_XS", FILE_IQ2_XS, TYPE_IQ2_XS},
+    {"IQ2_S", FILE_IQ2_S, TYPE_IQ2_XS},
+    {"IQ2_M", FILE_IQ2_M, TYPE_IQ2_S},
+    {"IQ3_XXS", FILE_IQ3_XXS, TYPE_IQ3_XXS},
+    {"IQ3_XS", FILE_IQ3_XS, TYPE_IQ3_S},
+    {"IQ3_S", FILE_IQ3_S, TYPE_IQ3_S},
+    {"IQ3_M", FILE_IQ3_M, TYPE_IQ3_S},
     {"Q2_K", FILE_Q2_K, TYPE_Q2_K},
     {"Q3_K_S", FILE_Q3_K_S, TYPE_Q3_K},
     {"Q3_K_M", FILE_Q3_K_M, TYPE_Q3_K},
@@ -130,8 +147,10 @@ typedef enum part {
     PART_V,
     PART_QKV,
     PART_K,
+    PART_Q,
     PART_OUT,
     PART_DOWN,
+    PART_GATE_UP,
     PART_REST
 } part;
 
@@ -140,9 +159,11 @@ static part part_of(const file_mix *mix, const char *name)
     static const struct {
         const char *within;
         part is;
-    } parts[] = {{"attn_qkv.weight", PART_QKV},    {"attn_kv_b.weight", PART_V},
-                 {"attn_v.weight", PART_V},        {"attn_k.weight", PART_K},
-                 {"attn_output.weight", PART_OUT}, {"ffn_down", PART_DOWN}};
+    } parts[] = {{"attn_qkv.weight", PART_QKV}, {"attn_kv_b.weight", PART_V},
+                 {"attn_v.weight", PART_V},     {"attn_k.weight", PART_K},
+                 {"attn_q.weight", PART_Q},     {"attn_output.weight", PART_OUT},
+                 {"ffn_down", PART_DOWN},       {"ffn_gate", PART_GATE_UP},
+                 {"ffn_up", PART_GATE_UP}};
     bool embedding =
         strcmp(name, "token_embd.weight") == 0 || strcmp(name, "per_layer_token_embd.weight") == 0;
     if (strcmp(name, "output.weight") == 0 || (embedding && mix->tied))
@@ -176,6 +197,14 @@ static tensor_type type_of_v(const file_mix *mix, int64_t layer)
         break;
     case FILE_Q3_K_L:
         type = TYPE_Q5_K;
+        break;
+    case FILE_IQ3_M:
+        type = TYPE_Q4_K;
+        break;
+    case FILE_IQ3_XXS:
+    case FILE_IQ3_XS:
+    case FILE_IQ3_S:
+        type = shared ? TYPE_Q4_K : type;
         break;
     case FILE_Q4_K_S:
         type = layer < 4 ? TYPE_Q5_K : TYPE_Q4_K;
@@ -219,6 +248,8 @@ static tensor_type type_of_down(const file_mix *mix, int64_t layer)
     case FILE_IQ4_NL:
     case FILE_IQ4_XS:
         return first && !mix->important ? TYPE_Q5_K : mix->as->type;
+    case FILE_IQ3_M:
+        return first || (mix->n_experts == 8 && is_favoured(layer, n)) ? TYPE_Q4_K : TYPE_IQ3_S;
     case FILE_Q4_0:
         return first && mix->important ? TYPE_Q4_1 : TYPE_Q4_0;
     case FILE_Q5_0:
@@ -237,6 +268,10 @@ static tensor_type type_of_out(const file_mix *mix)
         case FILE_Q3_K_M:
         case FILE_Q4_K_S:
         case FILE_Q4_K_M:
+        case FILE_IQ3_XXS:
+        case FILE_IQ3_XS:
+        case FILE_IQ3_S:
+        case FILE_IQ3_M:
         case FILE_IQ4_NL:
         case FILE_IQ4_XS:
             return TYPE_Q5_K;
@@ -246,12 +281,56 @@ static tensor_type type_of_out(const file_mix *mix)
     switch (mix->as->number) {
     case FILE_Q2_K:
         return TYPE_Q3_K;
+    case FILE_IQ3_XXS:
+        return TYPE_IQ3_S;
+    case FILE_IQ3_M:
     case FILE_Q3_K_M:
         return TYPE_Q4_K;
     case FILE_Q3_K_L:
         return TYPE_Q5_K;
     default:
         return mix->as->type;
+    }
+}
+
+/* Queries, keys, and the feed-forward part's first matrices. */
+static tensor_type type_of_first(const file_mix *mix, part is, int64_t layer)
+{
+    const int64_t n = mix->n_layers;
+    const bool attention = is == PART_Q || is == PART_K;
+    if (is == PART_K && mix->n_experts == 8)
+        return TYPE_Q8_0;
+    if (mix->as->number == FILE_IQ3_XXS && attention)
+        return TYPE_IQ2_S;
+    if (mix->as->number == FILE_IQ3_XS && (attention || (layer >= n / 8 && layer < 7 * n / 8)))
+        return TYPE_IQ3_XXS;
+    return mix->as->type;
+}
+
+static bool is_iq2(const file_type *as)
+{
+    return as->number == FILE_IQ2_XXS || as->number == FILE_IQ2_XS || as->number == FILE_IQ2_S ||
+           as->number == FILE_IQ2_M;
+}
+
+static tensor_type type_in_iq2(const file_mix *mix, part is, int64_t layer)
+{
+    const bool rich = mix->as->number == FILE_IQ2_S || mix->as->number == FILE_IQ2_M;
+    const tensor_type type = mix->as->type, more = rich ? TYPE_IQ3_S : TYPE_Q2_K;
+    switch (is) {
+    case PART_EMBEDDING:
+        return more;
+    case PART_QKV:
+    case PART_V:
+        return mix->n_sharing >= 4 || mix->n_experts >= 4 ? TYPE_Q4_K : more;
+    case PART_K:
+        return mix->n_experts == 8 ? TYPE_Q4_K : type;
+    case PART_OUT:
+        return mix->n_experts == 8 ? TYPE_Q5_K : rich ? more : type;
+    case PART_DOWN:
+        return layer < mix->n_layers / 8 ? more : type;
+    default:
+        return type;
     }
 }
 
@@ -264,7 +343,7 @@ static tensor_type type_of_head(const file_mix *mix, const gguf_tensor *t)
 {
     if (t->dims[0] % type_find(mix->as->type)->block_elements != 0 || mix->as->type == TYPE_Q8_0)
         return TYPE_Q8_0;
-    return TYPE_Q6_K;
+    return is_iq2(mix->as) || mix->as->number == FILE_IQ3_XXS ? TYPE_Q5_K : TYPE_Q6_K;
 }
 
 static tensor_type type_in(const file_mix *mix, const gguf_tensor *t)
@@ -275,14 +354,20 @@ static tensor_type type_in(const file_mix *mix, const gguf_tensor *t)
     if (is_float(type))
         return type;
     sscanf(t->name, "blk.%lld.", &layer);
-    switch (is) {
-    case PART_HEAD:
+    if (is == PART_HEAD)
         return type_of_head(mix, t);
+    if (is_iq2(mix->as))
+        return type_in_iq2(mix, is, layer);
+    switch (is) {
+    case PART_EMBEDDING:
+        return mix->as->number == FILE_IQ3_XXS ? TYPE_IQ3_S : type;
     case PART_QKV:
     case PART_V:
         return mix->n_experts == 8 ? TYPE_Q8_0 : type_of_v(mix, layer);
+    case PART_Q:
     case PART_K:
-        return mix->n_experts == 8 ? TYPE_Q8_0 : type;
+    case PART_GATE_UP:
+        return type_of_first(mix, is, layer);
     case PART_OUT:
         return type_of_out(mix);
     case PART_DOWN:
@@ -292,10 +377,27 @@ static tensor_type type_in(const file_mix *mix, const gguf_tensor *t)
     }
 }
 
+/* Types of so few bits that a text goes wrong where nothing says which of them matter. */
+static bool needs_importance(tensor_type type)
+{
+    return type == TYPE_IQ2_XXS || type == TYPE_IQ2_XS || type == TYPE_IQ2_S ||
+           type == TYPE_IQ3_XXS;
+}
+
+bool file_type_needs_importance(const file_type *as)
+{
+    return needs_importance(as->type) || as->number == FILE_IQ3_XS;
+}
+
 /* Returns a type with shorter blocks and no fewer bits. */
 static tensor_type shorter(tensor_type type)
 {
     switch (type) {
+    case TYPE_IQ2_XXS:
+    case TYPE_IQ2_XS:
+    case TYPE_IQ2_S:
+    case TYPE_IQ3_XXS:
+    case TYPE_IQ3_S:
     case TYPE_IQ4_XS:
         return TYPE_IQ4_NL;
     case TYPE_Q2_K:
@@ -312,12 +414,14 @@ static tensor_type shorter(tensor_type type)
     }
 }
 
-uint32_t file_mix_choose(const file_mix *mix, const gguf_tensor *t, bool *fell_back)
+uint32_t file_mix_choose(const file_mix *mix, const gguf_tensor *t, bool important, bool *fell_back)
 {
     *fell_back = false;
     if (!is_matrix(t))
         return t->type;
     tensor_type type = type_in(mix, t);
+    if (!important && needs_importance(type))
+        type = type == TYPE_IQ3_XXS ? TYPE_IQ3_S : TYPE_Q2_K;
     while (t->dims[0] % type_find(type)->block_elements != 0) {
         type = shorter(type);
         *fell_back = true;

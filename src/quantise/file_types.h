@@ -17,6 +17,8 @@ typedef struct file_type {
 const file_type *file_type_at(int32_t i);
 /* Finds a type by its name in small or large letters; NULL: there is none. */
 const file_type *file_type_find(const char *name);
+/* Returns whether the type is only made with an importance matrix. */
+bool file_type_needs_importance(const file_type *as);
 
 /* State on which the choice depends besides the tensor. */
 typedef struct file_mix {
@@ -30,5 +32,6 @@ typedef struct file_mix {
 void file_mix_init(file_mix *mix, const file_type *as, const gguf *source, bool important);
 /* The type that the tensor gets: its own where it is no matrix of weights; one with shorter blocks,
  * or F16, where its rows are no multiple of the blocks of the type that it should have
- * (*fell_back). */
-uint32_t file_mix_choose(const file_mix *mix, const gguf_tensor *t, bool *fell_back);
+ * (*fell_back). important: the importance matrix has it; else it gets no type that needs one. */
+uint32_t file_mix_choose(const file_mix *mix, const gguf_tensor *t, bool important,
+                         bool *fell_back);

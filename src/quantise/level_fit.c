@@ -52,9 +52,13 @@ static float nearest_of(const int8_t *table, float x)
     return table[i];
 }
 
-static void round_all(float *q, const float *x, int32_t n, float inverse, float offset,
-                      const fit_levels *levels)
+static void round_all(float *q, const float *x, const float *w, int32_t n, float inverse,
+                      float offset, const fit_levels *levels)
 {
+    if (levels->book) {
+        book_search_round(levels->book, q, x, w, n, inverse);
+        return;
+    }
     if (levels->table) {
         for (int32_t i = 0; i < n; i++)
             q[i] = nearest_of(levels->table, (x[i] - offset) * inverse);
@@ -99,7 +103,7 @@ float fit_codes(float *q, const float *x, const float *w, int32_t n, fit_line li
                 const fit_levels *levels)
 {
     float error[FIT_LANES] = {0};
-    round_all(q, x, n, fit_inverse(line.step), line.offset, levels);
+    round_all(q, x, w, n, fit_inverse(line.step), line.offset, levels);
     for (int32_t i = 0; i < n; i += FIT_LANES)
         for (int l = 0; l < FIT_LANES; l++) {
             float off = line.step * q[i + l] + line.offset - x[i + l];
@@ -119,8 +123,9 @@ static void try_step(best_line *best, float step, const float *x, const float *w
                      const fit_levels *levels)
 {
     float q[FIT_MOST];
-    for (int round = 0; round < N_ROUNDS; round++) {
-        round_all(q, x, n, fit_inverse(step), 0, levels);
+    const int n_rounds = levels->book ? 2 : N_ROUNDS;
+    for (int round = 0; round < n_rounds; round++) {
+        round_all(q, x, w, n, fit_inverse(step), 0, levels);
         fit_sums s = sums_of(q, x, w, n);
         if (!(s.qq > 0))
             return;
@@ -137,14 +142,17 @@ fit_line fit_step(const float *x, const float *w, int32_t n, const fit_levels *l
 {
     float most = 0;
     for (int32_t i = 0; i < n; i++)
-        most = fabsf(x[i]) > fabsf(most) ? x[i] : most;
+        if (levels->low < 0 ? fabsf(x[i]) > fabsf(most) : x[i] > most)
+            most = x[i];
     best_line best = {{0, 0}, 0};
     if (most == 0)
         return best.line;
-    /* The largest number at either end of the levels. */
-    for (int k = -N_STARTS; k <= N_STARTS; k++) {
-        float more = (float)k * start_width;
-        if (levels->low - more < 0)
+    /* The largest number at either end of the levels. From more than these few starts the search in
+     * a code book, which costs more, seldom ends better: at its low end only equal numbers are. */
+    const int apart = levels->book ? 4 : 1, width = levels->book ? 2 : 1;
+    for (int k = -N_STARTS; k <= N_STARTS; k += apart) {
+        float more = (float)(k * width) * start_width;
+        if (levels->low < 0 ? levels->low - more < 0 : k == 0)
             try_step(&best, most / (levels->low - more), x, w, n, levels);
         if (levels->high + more > 0)
             try_step(&best, most / (levels->high + more), x, w, n, levels);
@@ -178,7 +186,7 @@ static void try_line(best_line *best, fit_line line, const float *x, const float
 {
     float q[FIT_MOST];
     for (int round = 0; round < N_ROUNDS; round++) {
-        round_all(q, x, n, fit_inverse(line.step), line.offset, levels);
+        round_all(q, x, w, n, fit_inverse(line.step), line.offset, levels);
         fit_sums s = sums_of(q, x, w, n);
         fit_line better = line_of(&s, f, most);
         float gain = gain_of(&better, &s, f);

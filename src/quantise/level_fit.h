@@ -9,12 +9,16 @@
 
 #include <stdint.h>
 
+#include "quantise/book_search.h"
+
 enum { FIT_LANES = 16, FIT_MOST = 32 }; /* numbers of a fit: a multiple of FIT_LANES */
 
-/* The values that a code can have: all integers from low to high, or those of a table. */
+/* The values that a code can have: all integers from low to high, those of a table, or those of a
+ * code book, which has groups of codes. */
 typedef struct fit_levels {
     float low, high;
-    const int8_t *table; /* NULL, or 16 rising numbers */
+    const int8_t *table;     /* NULL, or 16 rising numbers */
+    const book_search *book; /* NULL: codes are chosen one by one */
 } fit_levels;
 
 typedef struct fit_line {

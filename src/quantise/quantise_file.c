@@ -85,6 +85,11 @@ static drey_status check_options(const drey_quantize_options *o, const file_type
         FAIL(err, DREY_ERR_USAGE, "\"%.40s\" is no type to quantise to; there are %s", o->type,
              names);
     }
+    if (file_type_needs_importance(*as) && !o->importance)
+        FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_IMPORTANCE,
+                  "%s keeps so few bits that it takes an importance matrix to say which: make one "
+                  "from a text, and give it",
+                  (*as)->name);
     if (o->n_threads < 0 || o->n_threads > DREY_MAX_THREADS)
         FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_N_THREADS, "threads are 1 to %d",
                   DREY_MAX_THREADS);
@@ -108,7 +113,8 @@ static drey_status choose(quantising *q, job_tensor *j, drey_error *err)
     const gguf_tensor *t = j->from;
     const type_traits *from = type_find(t->type);
     bool fell_back;
-    j->type = file_mix_choose(&q->mix, t, &fell_back);
+    j->importance = importance_find(&q->importance, t->name);
+    j->type = file_mix_choose(&q->mix, t, j->importance != NULL, &fell_back);
     j->n_bytes = t->n_bytes;
     if (j->type == t->type)
         return DREY_OK;
@@ -124,7 +130,6 @@ static drey_status choose(quantising *q, job_tensor *j, drey_error *err)
             "BF16 file, or allow it to be quantised again",
             t->name, from->name);
     j->n_bytes = (uint64_t)(n_rows(t) * type_row_bytes(type_find(j->type), t->dims[0]));
-    j->importance = importance_find(&q->importance, t->name);
     q->report->n_changed++;
     q->report->n_fallbacks += fell_back;
     q->report->n_unimportant += q->o->importance && !is_float(j->type) && !j->importance;

@@ -1,149 +1,9 @@
-/* Types in super-blocks of 256 (K types, IQ4_XS): steps and minima of sub-blocks are small integers
- * times a number of the super-block.
- *
- * Each sub-block is fitted alone first. Then the super-block's two numbers and the sub-blocks'
- * integers are chosen together: integers around what the fits ask for, whichever gives the least
- * error; with those integers and codes the best two numbers, by least squares; and again, as long
- * as that helps. */
-#include "quantise/block_encode.h"
+/* Layouts of the types in super-blocks of 256 that have scales and minima (K types, IQ4_XS). */
+#include "quantise/super_fit.h"
 
-#include <float.h>
-#include <math.h>
 #include <string.h>
 
 #include "kernel/kernel.h"
-#include "quantise/level_fit.h"
-
-enum { MOST_SUBS = 16, N_ROUNDS = 4 };
-
-typedef struct super_form {
-    int32_t sub_n; /* numbers of a sub-block: 16, 32 */
-    fit_levels levels;
-    int32_t least_scale, most_scale, most_min; /* most_min 0: there are no minima */
-} super_form;
-
-/* x[i] ~ d * scale[s] * q[i] - dmin * min[s] */
-typedef struct super_block {
-    float d, dmin; /* as an f16 has them */
-    int32_t scale[MOST_SUBS], min[MOST_SUBS];
-    float q[SUPER_BLOCK];
-    float error; /* below 0: nothing is chosen yet */
-} super_block;
-
-/* Scales that the fits of the sub-blocks ask for. */
-typedef struct super_wish {
-    float step[MOST_SUBS], min[MOST_SUBS];
-} super_wish;
-
-static int32_t within(float x, int32_t low, int32_t high)
-{
-    x = nearbyintf(x);
-    return x < (float)low ? low : x > (float)high ? high : (int32_t)x;
-}
-
-/* The integers of sub-block s near its wish, and its codes. */
-static float choose_sub(const super_form *f, super_block *b, const super_wish *wish, int32_t s,
-                        const float *x, const float *w)
-{
-    float best = FLT_MAX, q[FIT_MOST];
-    const int32_t at = s * f->sub_n;
-    const float scale = wish->step[s] * fit_inverse(b->d),
-                min = wish->min[s] * fit_inverse(b->dmin);
-    const int32_t first = within(scale - 1, f->least_scale, f->most_scale);
-    const int32_t last = within(scale + 1, f->least_scale, f->most_scale);
-    /* Without a step nothing asks for a minimum: 0 may be the best. */
-    const int32_t first_min = b->d == 0 ? 0 : within(min - 1, 0, f->most_min);
-    const int32_t last_min = within(min + 1, 0, f->most_min);
-    for (int32_t i = first; i <= last; i++)
-        for (int32_t m = first_min; m <= last_min; m++) {
-            fit_line line = {b->d * (float)i, -(b->dmin * (float)m)};
-            float error = fit_codes(q, x + at, w + at, f->sub_n, line, &f->levels);
-            /* Of numbers so large that no error is finite, the first. */
-            if (error < best || (i == first && m == first_min)) {
-                best = error;
-                b->scale[s] = i;
-                b->min[s] = m;
-                memcpy(b->q + at, q, (size_t)f->sub_n * sizeof *q);
-            }
-        }
-    return best;
-}
-
-static void choose_all(const super_form *f, super_block *b, const super_wish *wish, const float *x,
-                       const float *w)
-{
-    b->d = block_f16(b->d);
-    b->dmin = block_f16(b->dmin);
-    b->error = 0;
-    for (int32_t s = 0; s < SUPER_BLOCK / f->sub_n; s++)
-        b->error += choose_sub(f, b, wish, s, x, w);
-}
-
-/* The best d and dmin for these integers and codes. */
-static void refit(const super_form *f, super_block *b, const float *x, const float *w)
-{
-    double aa = 0, ab = 0, bb = 0, ax = 0, bx = 0;
-    for (int32_t i = 0; i < SUPER_BLOCK; i++) {
-        const int32_t s = i / f->sub_n;
-        double p = (double)((float)b->scale[s] * b->q[i]), m = -(double)b->min[s],
-               wi = (double)w[i];
-        aa += wi * p * p;
-        ab += wi * p * m;
-        bb += wi * m * m;
-        ax += wi * p * (double)x[i];
-        bx += wi * m * (double)x[i];
-    }
-    double det = aa * bb - ab * ab;
-    if (bb > 0 && det > 1e-9 * aa * bb) {
-        b->d = (float)((ax * bb - bx * ab) / det);
-        b->dmin = (float)((bx * aa - ax * ab) / det);
-    } else if (aa > 0) {
-        b->d = (float)((ax - (double)b->dmin * ab) / aa);
-    }
-    b->dmin = b->dmin > 0 ? b->dmin : 0;
-}
-
-/* Improves a block from these d and dmin on; *best keeps the better one. */
-static void improve(const super_form *f, super_block *best, float d, float dmin,
-                    const super_wish *wish, const float *x, const float *w)
-{
-    super_block b = {.d = d, .dmin = dmin};
-    for (int round = 0; round < N_ROUNDS; round++) {
-        choose_all(f, &b, wish, x, w);
-        if (best->error >= 0 && !(b.error < best->error))
-            return;
-        *best = b;
-        refit(f, &b, x, w);
-    }
-}
-
-static void super_fit(const super_form *f, super_block *best, const float *x, const float *w)
-{
-    super_wish wish;
-    float step = 0, min = 0;
-    for (int32_t s = 0; s < SUPER_BLOCK / f->sub_n; s++) {
-        const int32_t at = s * f->sub_n;
-        fit_line line = f->most_min ? fit_step_offset(x + at, w + at, f->sub_n, &f->levels, 0)
-                                    : fit_step(x + at, w + at, f->sub_n, &f->levels);
-        wish.step[s] = line.step;
-        wish.min[s] = -line.offset;
-        step = fabsf(line.step) > fabsf(step) ? line.step : step;
-        min = fmaxf(min, -line.offset);
-    }
-    *best = (super_block){.error = -1};
-    /* The largest step is the integer that is farthest from 0. */
-    const float most = (float)(f->most_min ? f->most_scale : f->least_scale);
-    const float dmin = f->most_min ? min / (float)f->most_min : 0;
-    improve(f, best, step / most, dmin, &wish, x, w);
-    /* With few integers it matters where they lie. */
-    static const float others[] = {0.9f, 0.95f, 1.05f, 1.1f};
-    for (size_t i = 0; f->most_scale < 16 && i < sizeof others / sizeof *others; i++) {
-        improve(f, best, step / most * others[i], dmin, &wish, x, w);
-        improve(f, best, step / most, dmin * others[i], &wish, x, w);
-    }
-}
-
-/* ---- The files' layouts ---- */
 
 /* Byte, and how far up, of weight i where a byte has weights 32 apart, so many bits each. */
 static void put_bits(uint8_t *qs, int32_t i, int32_t n_bits, uint32_t code)
@@ -154,7 +14,7 @@ static void put_bits(uint8_t *qs, int32_t i, int32_t n_bits, uint32_t code)
 
 void encode_q2_k(uint8_t *out, const float *x, const float *w)
 {
-    static const super_form form = {16, {0, 3, NULL}, 0, 15, 15};
+    static const super_form form = {16, {.low = 0, .high = 3}, 0, 15, 15, false};
     super_block b;
     super_fit(&form, &b, x, w);
     memset(out, 0, 84);
@@ -168,7 +28,7 @@ void encode_q2_k(uint8_t *out, const float *x, const float *w)
 
 void encode_q3_k(uint8_t *out, const float *x, const float *w)
 {
-    static const super_form form = {16, {-4, 3, NULL}, -32, 31, 0};
+    static const super_form form = {16, {.low = -4, .high = 3}, -32, 31, 0, false};
     super_block b;
     super_fit(&form, &b, x, w);
     memset(out, 0, 110);
@@ -201,7 +61,7 @@ static void put_scales_k4(uint8_t *out, const super_block *b)
 
 void encode_q4_k(uint8_t *out, const float *x, const float *w)
 {
-    static const super_form form = {32, {0, 15, NULL}, 0, 63, 63};
+    static const super_form form = {32, {.low = 0, .high = 15}, 0, 63, 63, false};
     super_block b;
     super_fit(&form, &b, x, w);
     memset(out, 0, 144);
@@ -212,7 +72,7 @@ void encode_q4_k(uint8_t *out, const float *x, const float *w)
 
 void encode_q5_k(uint8_t *out, const float *x, const float *w)
 {
-    static const super_form form = {32, {0, 31, NULL}, 0, 63, 63};
+    static const super_form form = {32, {.low = 0, .high = 31}, 0, 63, 63, false};
     super_block b;
     super_fit(&form, &b, x, w);
     memset(out, 0, 176);
@@ -225,7 +85,7 @@ void encode_q5_k(uint8_t *out, const float *x, const float *w)
 
 void encode_q6_k(uint8_t *out, const float *x, const float *w)
 {
-    static const super_form form = {16, {-32, 31, NULL}, -128, 127, 0};
+    static const super_form form = {16, {.low = -32, .high = 31}, -128, 127, 0, false};
     super_block b;
     super_fit(&form, &b, x, w);
     memset(out, 0, 210);
@@ -242,7 +102,8 @@ void encode_q6_k(uint8_t *out, const float *x, const float *w)
 
 void encode_iq4_xs(uint8_t *out, const float *x, const float *w)
 {
-    const super_form form = {32, {iq4_levels[0], iq4_levels[15], iq4_levels}, -32, 31, 0};
+    const super_form form = {
+        32, {.low = iq4_levels[0], .high = iq4_levels[15], .table = iq4_levels}, -32, 31, 0, false};
     super_block b;
     super_fit(&form, &b, x, w);
     memset(out, 0, 136);

@@ -35,7 +35,7 @@
 #include "state/text_cache.h"
 #include "weights/weights.h"
 
-enum { RANKS_MOST = 64, RANKS_PROTOCOL = 5 };
+enum { RANKS_MOST = 64, RANKS_PROTOCOL = 6 };
 /* Rows that the messages have room for before a plan says more. */
 enum { RANKS_USUAL_ROWS = 256 };
 /* memory that MPI adds to what a rank's plan counts for the program: Open MPI 4.1.4. */
@@ -106,6 +106,7 @@ typedef struct ranks_cache {
     int32_t n_path;      /* pending rows that are committed first, and then, after all copies: */
     int32_t n_committed; /* so many positions stay; nothing is pending */
     int32_t head;        /* pass_head of the rows */
+    int32_t whole;       /* 1: they are a prompt's (pass_group.whole) */
 } ranks_cache;
 
 /* Copy that keeps n_kept positions of `to` and takes those of `from` up to n: in the order of

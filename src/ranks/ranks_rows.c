@@ -45,7 +45,8 @@ static int32_t slot_of(const drey_ranks *r, const text_cache *cache)
 static ranks_cache cache_of(const drey_ranks *r, int32_t slot, int32_t n_rows)
 {
     const ranks_slot *s = &r->caches.slot[slot];
-    return (ranks_cache){slot, n_rows, s->trail.n, s->cache ? cache_end(s->cache) : 0, HEAD_NONE};
+    return (ranks_cache){slot,      n_rows, s->trail.n, s->cache ? cache_end(s->cache) : 0,
+                         HEAD_NONE, 0};
 }
 
 /* Lists the caches with rows, and all others: what they did may be copied. Returns how many. */
@@ -60,6 +61,7 @@ static int32_t list_caches(const drey_ranks *r, const model_pass *p, ranks_cache
         int32_t slot = slot_of(r, group->cache);
         is_in[slot] = true;
         list[n] = cache_of(r, slot, group->n);
+        list[n].whole = group->whole;
         list[n++].head = (int32_t)group->head;
     }
     for (int32_t slot = 0; slot < r->caches.n_slots; slot++)
@@ -158,7 +160,7 @@ static int64_t add_up(const ranks_pass *m)
     for (int32_t i = 0; i < m->head.n_caches; i++) {
         const ranks_cache *c = &m->caches[i];
         if (c->n_rows < 0 || c->n_path < 0 || c->n_committed < 0 || c->head < HEAD_NONE ||
-            c->head > HEAD_ALL || (c->n_rows > 0 && !rows_first))
+            c->head > HEAD_ALL || c->whole < 0 || c->whole > 1 || (c->n_rows > 0 && !rows_first))
             return -1;
         rows_first = c->n_rows > 0;
         n_rows += c->n_rows;

@@ -335,6 +335,8 @@ static drey_status finish_vectors(const drey_session *s, const drey_text_ids *te
 static size_t n_together(const drey_session *s, const drey_text_ids *texts, size_t n_texts)
 {
     size_t n = 0, n_rows = 0;
+    if (shape_has_states(&s->engine->target.layout.shape)) /* which keep much of rows in a tree */
+        return 1;
     while (n < n_texts && texts[n].n <= (size_t)s->engine->plan.chunk - n_rows)
         n_rows += texts[n++].n;
     return n > 0 ? n : 1;

@@ -1,8 +1,6 @@
 /* Reading a prompt: the target in chunks, then the draft. */
 #include "session/prompt.h"
 
-#include <string.h>
-
 #include "base/usual.h"
 #include "common/num.h"
 #include "session/session.h"
@@ -52,8 +50,11 @@ void prompt_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_group 
     int32_t n = min_i32(min_i32(left, max_rows), s->engine->plan.chunk);
     for (int32_t i = 0; i < n; i++)
         rows[i] = (pass_row){.token = s->timeline[from + i], .parent = i - 1};
-    *group = (pass_group){
-        .cache = &s->target_cache, .rows = rows, .n = n, .head = n == left ? HEAD_LAST : HEAD_NONE};
+    *group = (pass_group){.cache = &s->target_cache,
+                          .rows = rows,
+                          .n = n,
+                          .head = n == left ? HEAD_LAST : HEAD_NONE,
+                          .whole = true};
     tapped_offer(s, group);
 }
 
@@ -161,7 +162,7 @@ static drey_session *find_source(const drey_session *s, int32_t *n_rows, int32_t
             continue;
         int32_t same = n_same_of(s, other);
         int32_t n = min_i32(min_i32(same, n_complete(other)), s->n_timeline - 1);
-        n = cache_whole(&other->target_cache, n);
+        n = cache_whole(&other->target_cache, n, other->deferred.n);
         *n_same = max_i32(*n_same, same);
         if (n > *n_rows) {
             *n_rows = n;
@@ -196,7 +197,7 @@ void prompt_take_known(drey_session *s)
 
 void prompt_keep(drey_session *s, bool is_end)
 {
-    if (cache_is_in_file(&s->target_cache))
+    if (cache_is_in_file(&s->target_cache) || !s->engine->team->is_alone)
         return;
     cache_settle(&s->target_cache, s->deferred.n);
     prefix_keep(&s->engine->prefixes, s->timeline, &s->target_cache, is_end);

@@ -97,7 +97,7 @@ static runner *make_side(drey_session *s)
     draft_side side = engine_draft_side(e);
     if (side == DRAFT_SIDE_NONE)
         return NULL;
-    const cache_spec spec = model_cache_spec(&e->draft.layout.shape, engine_kv_format(e));
+    const cache_spec spec = plan_cache_spec(&e->inputs, p, PLAN_DRAFT);
     if (side == DRAFT_SIDE_VIEW)
         cache_view_init(&s->draft_cache, &s->target_cache, p->draft_slots, p->draft_pending,
                         &s->memory.arena);
@@ -153,8 +153,7 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
     const session_sizes bytes = engine_session_bytes(e);
     tree_reset(&s->tree, 0);
     TRY(arena_init(&s->memory.arena, p->session_bytes, false, err));
-    cache_spec spec = model_cache_spec(&e->target.layout.shape, engine_kv_format(e));
-    spec.max_deferred = e->inputs.deferred_rows;
+    const cache_spec spec = plan_cache_spec(&e->inputs, p, PLAN_TARGET);
     cache_init(&s->target_cache, &spec, p->n_slots, p->max_pending, &s->memory.arena);
     if (p->window)
         kv_file_lend(&e->target.kv_file, &s->target_cache);

@@ -2,8 +2,6 @@
 #include "session/sharing.h"
 #include "base/usual.h"
 
-#include <assert.h>
-
 #include "common/num.h"
 #include "session/turn.h"
 #include "os/clock.h"

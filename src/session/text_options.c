@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/num.h"
 #include "text/tokenizer.h"
 #include "text/detokenizer.h"
 

@@ -31,15 +31,25 @@ bool cache_is_valid(const text_cache *c);
 /* ---- Rows of a pass ----
  *
  * Some layers have a state that runs through the text and cannot go back (state_store.h:
- * in_blocks). How far it may go is for the cache to say, by numbers of positions alone, so that all
- * ranks of a model say the same: in a pass, up to the last multiple of STORE_BLOCK in front of the
- * first position that a layer may still have to compute. */
+ * in_blocks). How far it may go, and which older states there are, is for the cache to say, by
+ * numbers of positions alone, so that all ranks of a model say the same. In a pass states go up to
+ * the last multiple of STORE_BLOCK in front of the first position that a layer may still have to
+ * compute. Besides the newest there are states
+ *
+ *   a block before it, until the text is cut there,
+ *   where a prompt ended: made when the first other rows come, a block before that if there is one,
+ *     as the next text of a conversation may part from this one some tokens before the end, and
+ *   at multiples of a stride, the larger the larger a state is. */
 
-/* A pass begins; the last n_deferred committed positions lack layers. */
-void cache_pass_begins(text_cache *c, int32_t n_deferred);
+/* A pass begins; the last n_deferred committed positions lack layers. Its first n_whole rows of
+ * this cache are a prompt's: they follow the last committed position and each other, are all that
+ * is pending, and are committed all or not at all. Running layers keep little of such rows. 0: they
+ * are not. */
+void cache_pass_begins(text_cache *c, int32_t n_deferred, int32_t n_whole);
 
-/* Room for n more pending rows? */
+/* Room for n more pending rows? whole: they are a prompt's. */
 bool cache_has_room(const text_cache *c, int32_t n);
+bool cache_has_room_whole(const text_cache *c, int32_t n);
 /* Gives n more pending rows their places, where that needs a disk; asked before rows are added.
  * DREY_ERR_IO: the disk is full or fails; the cache is as it was. */
 drey_status cache_make_room(text_cache *c, int32_t n, drey_error *err);
@@ -67,9 +77,9 @@ void cache_reroot(text_cache *c, const int32_t *path, int32_t n_path, const int3
                   int32_t n_keep);
 /* Forgets what is pending. */
 void cache_drop(text_cache *c);
-/* Forgets committed positions from n on, and everything pending. Returns how many stay: n, or the
- * multiple of STORE_BLOCK before it where a state has gone further. What is missing has to be
- * computed again. */
+/* Forgets committed positions from n on, and everything pending. Returns how many stay: n, or where
+ * a state has gone further, the last position before n at which there is one. What is missing has
+ * to be computed again. */
 __attribute__((warn_unused_result)) int32_t cache_cut(text_cache *c, int32_t n);
 /* The same for all of them. */
 void cache_clear(text_cache *c);

@@ -13,7 +13,9 @@ typedef struct cache_spec {
     } store[CACHE_STORES];
     int32_t n_stores;
     bool in_blocks;       /* one of the model's stores is; on all ranks alike */
+    int32_t stride;       /* states are kept at its multiples; on all ranks alike */
     int32_t max_deferred; /* committed rows that may lack layers (model/deferred.h) */
+    int32_t max_tree;     /* pending rows that are no prompt's; 0: all may be */
 } cache_spec;
 
 /* Memory of a cache for n_slots rows, of which max_pending at most are pending. */
@@ -30,5 +32,9 @@ size_t cache_view_bytes(const cache_spec *spec, int32_t max_pending);
 void cache_set_cross(text_cache *c, const text_cache *cross);
 /* Each commit is noted in a trail, which is borrowed; NULL: no longer. */
 void cache_set_trail(text_cache *c, cache_trail *trail);
+/* The part of that for stores in blocks: their states, and what came after the newest. */
+size_t cache_states_bytes(const cache_spec *spec, int32_t n_slots, int32_t max_pending);
+/* Bytes of a state, in all layers. */
+size_t cache_state_bytes(const cache_spec *spec);
 /* Bytes of n positions as pieces (kept_positions.h). */
 size_t cache_positions_bytes(const cache_spec *spec, int32_t n_positions);

@@ -45,8 +45,9 @@ static void view(state_store *s, state_store *of, int32_t n_slots)
     self_of(s)->view_slot = of->size.n_slots;
 }
 
-static bool has_room(const state_store *s, const text_cache *c, int32_t n)
+static bool has_room(const state_store *s, const text_cache *c, int32_t n, bool whole)
 {
+    (void)whole;
     return kv_pending_slot(const_self(s), c) + cache_pending(c) + n <= s->size.n_slots;
 }
 

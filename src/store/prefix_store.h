@@ -13,7 +13,11 @@
  *
  * A slot has the keys and values piece by piece (cache_piece). A slot that is not in the folder yet
  * is written there between two steps, one at a time, or when its place is needed. All memory is in
- * the plan; an open store takes no more. */
+ * the plan; an open store takes no more.
+ *
+ * Of a model whose layers have states that run through the text, some of these are kept as well, in
+ * slots of their own: those that the cache has where a text is kept. Then positions are restored up
+ * to a state. */
 #pragma once
 
 #include "drey/drey_session.h"
@@ -48,10 +52,22 @@ typedef struct prefix_entry {
     uint8_t *bytes;
 } prefix_entry;
 
+/* Slots of one size. */
+typedef struct prefix_shelf {
+    prefix_entry *slot; /* [n] */
+    int32_t n;
+    size_t bytes; /* bytes of each */
+} prefix_shelf;
+
+/* Bytes of what is kept. */
+typedef struct prefix_sizes {
+    size_t block, state; /* numbers of a block, and of a state in all layers; 0: there are none */
+    int32_t n_context;
+} prefix_sizes;
+
 typedef struct prefix_store {
-    prefix_entry *slot; /* [n_slots]; 0: there is no store */
-    int32_t n_slots, n_context;
-    size_t block_bytes;
+    prefix_shelf blocks, states; /* no blocks: there is no store */
+    prefix_sizes sizes;
     prefix_origin origin;
     int64_t now;
     kept_files files; /* fd -1: only memory */
@@ -59,17 +75,17 @@ typedef struct prefix_store {
     drey_prefixes count;
 } prefix_store;
 
-/* Bytes of a block's numbers in a cache. */
-size_t prefix_block_bytes(const cache_spec *spec);
-/* Returns the bytes of its file, at most. */
-size_t prefix_file_bytes(size_t block_bytes, int32_t n_context);
-/* Bytes of the slots that the options' memory has room for, with the store's own memory. */
-size_t prefix_memory(const drey_prefix_options *o, size_t block_bytes, int32_t n_context);
+prefix_sizes prefix_sizes_of(const cache_spec *spec, int32_t n_context);
+/* Returns the bytes of the largest file. */
+size_t prefix_file_bytes(const prefix_sizes *s);
+/* Bytes of the slots that the options' memory has room for, with the store's own memory; states get
+ * half of it. */
+size_t prefix_memory(const drey_prefix_options *o, const prefix_sizes *s);
 
 /* origin: of the target's keys and values; takes prefix_memory bytes of `a`. DREY_ERR_IO: the
  * folder. */
 drey_status prefix_open(prefix_store *p, const drey_prefix_options *o, const saved_origin *origin,
-                        size_t block_bytes, int32_t n_context, arena *a, drey_error *err);
+                        const prefix_sizes *s, arena *a, drey_error *err);
 /* Closes the store. Prefixes that are not in the folder yet are lost: prefix_write comes before. */
 void prefix_close(prefix_store *p);
 

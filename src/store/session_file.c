@@ -41,12 +41,32 @@ static uint64_t pieces_at(const session_header *h)
     return sizeof *h + ids_bytes(h) + h->n_note_bytes;
 }
 
+/* Parts: the pieces of the positions, then the states after them. */
+static int32_t n_parts(const session_header *h, const text_cache *cache)
+{
+    return h->n_committed > 0 ? cache_n_pieces(cache) + cache_n_states(cache) : 0;
+}
+
+static size_t part_bytes(const session_header *h, const text_cache *cache, int32_t i)
+{
+    const int32_t state = i - cache_n_pieces(cache);
+    return state < 0 ? cache_piece_bytes(cache, i, h->n_committed) : cache_state_size(cache, state);
+}
+
+/* Returns where a part is; to_cache: where it is to be put. */
+static uint8_t *part_of(const session_header *h, const text_cache *cache, int32_t i, bool to_cache)
+{
+    const int32_t state = i - cache_n_pieces(cache);
+    return state < 0 ? cache_piece(cache, i, 0)
+                     : cache_state(cache, state, to_cache ? -1 : h->n_committed);
+}
+
 /* Returns the file's size by a header that was checked. */
 static uint64_t file_bytes(const session_header *h, const text_cache *cache)
 {
     uint64_t total = pieces_at(h);
-    for (int32_t i = 0; i < cache_n_pieces(cache) && h->n_committed > 0; i++)
-        total += cache_piece_bytes(cache, i, h->n_committed) + sizeof(uint64_t);
+    for (int32_t i = 0; i < n_parts(h, cache); i++)
+        total += part_bytes(h, cache, i) + sizeof(uint64_t);
     return total;
 }
 
@@ -56,9 +76,9 @@ static drey_status write_pieces(new_file *f, const session_header *h, const text
                                 drey_error *err)
 {
     uint64_t at = pieces_at(h);
-    for (int32_t i = 0; i < cache_n_pieces(cache) && h->n_committed > 0; i++) {
-        const uint8_t *piece = cache_piece(cache, i, 0);
-        size_t n = cache_piece_bytes(cache, i, h->n_committed);
+    for (int32_t i = 0; i < n_parts(h, cache); i++) {
+        const uint8_t *piece = part_of(h, cache, i, false);
+        size_t n = part_bytes(h, cache, i);
         uint64_t hash = hash64_of(piece, n);
         TRY(new_file_write(f, at, piece, n, err));
         TRY(new_file_write(f, at + n, &hash, sizeof hash, err));
@@ -85,7 +105,7 @@ static session_header make_header(const session_contents *s, const void *note, s
                         .n_bytes = sizeof h,
                         .origin = s->origin,
                         .n_tokens = s->n_timeline,
-                        .n_committed = cache_whole(s->cache, cache_end(s->cache)),
+                        .n_committed = cache_whole(s->cache, cache_end(s->cache), 0),
                         .temperature = s->sampling.temperature,
                         .top_p = s->sampling.top_p,
                         .min_p = s->sampling.min_p,
@@ -106,7 +126,7 @@ static session_header make_header(const session_contents *s, const void *note, s
 uint64_t session_file_bytes(const session_contents *s)
 {
     const session_header h = {.n_tokens = s->n_timeline,
-                              .n_committed = cache_whole(s->cache, cache_end(s->cache)),
+                              .n_committed = cache_whole(s->cache, cache_end(s->cache), 0),
                               .n_input = (uint64_t)s->n_input};
     return file_bytes(&h, s->cache);
 }
@@ -234,11 +254,11 @@ static drey_status read_pieces(const session_file *f, const text_cache *cache, b
 {
     const session_header *h = &f->header;
     uint64_t at = pieces_at(h), expected;
-    for (int32_t i = 0; i < cache_n_pieces(cache) && h->n_committed > 0; i++) {
-        size_t n = cache_piece_bytes(cache, i, h->n_committed);
+    for (int32_t i = 0; i < n_parts(h, cache); i++) {
+        size_t n = part_bytes(h, cache, i);
         hash64 hash;
         hash64_init(&hash);
-        TRY(read_hashed(f, &at, to_cache ? cache_piece(cache, i, 0) : NULL, n, &hash, err));
+        TRY(read_hashed(f, &at, to_cache ? part_of(h, cache, i, true) : NULL, n, &hash, err));
         TRY(read_at(f, at, &expected, sizeof expected, err));
         at += sizeof expected;
         if (hash64_get(&hash) != expected)

@@ -4,7 +4,6 @@
 
 #include "base/fmath.h"
 #include "common/num.h"
-#include "drey/tune.h"
 #include "tree/tree.h"
 
 /* Bounds of confidences and values: nothing is certain, and products must stay above 0. */

@@ -98,6 +98,9 @@ struct device_class {
     drey_status (*attend)(device *d, const device_piece *piece, int32_t n, drey_error *err);
 };
 
+/* Returns whether devices multiply with a type; the cores keep all of the others. */
+bool device_can_multiply(tensor_type type);
+
 /* Returns whether devices support such heads: whole vectors, without caps. */
 bool device_can_attend(const attention *a);
 

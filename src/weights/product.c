@@ -182,10 +182,10 @@ static int32_t resident_groups(const weights *w, const weight *m)
     return w->view_of ? range_end(&m->residency, RANGE_ALL - 1) : m->residency.n_pinned;
 }
 
-/* Devices know the matrices that have a place in the order of a pass. */
+/* Devices know the matrices that have a place in the order of a pass, of types that they have. */
 static bool devices_know(const weights *w, const weight *m)
 {
-    return w->attached && !m->resident;
+    return w->attached && !m->resident && device_can_multiply(m->form.tensor->type);
 }
 
 /* The first group of a worker's share, in a pass of n rows. */

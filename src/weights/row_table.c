@@ -2,7 +2,6 @@
 #include "weights/row_table.h"
 
 #include <assert.h>
-#include <string.h>
 
 size_t row_table_bytes(const weight *source, int32_t room)
 {

@@ -1,7 +1,6 @@
 /* The sidecar's table, and whether a file is the sidecar of a model: see sidecar.h. */
 #include "weights/sidecar.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

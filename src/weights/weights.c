@@ -594,7 +594,10 @@ static drey_status attach_devices(weights *w, drey_error *err)
                                  .act = m->form.kernel->act,
                                  .k = m->form.k,
                                  .group_bytes = m->residency.group_bytes,
-                                 .n_groups = m->residency.in_pass ? m->residency.n_pinned : 0,
+                                 .n_groups = m->residency.in_pass &&
+                                                     device_can_multiply(m->form.tensor->type)
+                                                 ? m->residency.n_pinned
+                                                 : 0,
                                  .packed = m->packed};
     }
     units_attach(w->units, all, all + n, w->n_matrices, w->most_rows);

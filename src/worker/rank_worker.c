@@ -76,7 +76,7 @@ static bool copy_all(worker *w, const ranks_pass *m)
         const ranks_copy c = m->copies[i];
         text_cache *to = cache_of(w, c.to), *from = cache_of(w, c.from);
         if (!to || !from || to == from || c.n_kept < 0 || c.n_kept > cache_end(to) ||
-            c.n < c.n_kept || c.n > cache_end(from) || c.n != cache_whole(from, c.n) ||
+            c.n < c.n_kept || c.n > cache_end(from) || c.n != cache_whole(from, c.n, 0) ||
             cache_cut(to, c.n_kept) != c.n_kept)
             return false;
         cache_copy(to, from, c.n);
@@ -108,10 +108,11 @@ static bool take_groups(worker *w, const ranks_pass *m, pass_group *groups, int3
     for (*n = 0; *n < m->head.n_caches && m->caches[*n].n_rows > 0; ++*n) {
         const ranks_cache *c = &m->caches[*n];
         text_cache *cache = cache_of(w, c->slot);
-        bool fits = cache_has_room(cache, c->n_rows);
+        bool fits = c->whole ? cache_pending(cache) == 0 && cache_has_room_whole(cache, c->n_rows)
+                             : cache_has_room(cache, c->n_rows);
         for (int32_t i = 0; fits && i < c->n_rows; i++) {
             rows[i] = (pass_row){.parent = parent[i]};
-            fits = parent[i] >= -1 && parent[i] < i;
+            fits = parent[i] >= -1 && parent[i] < i && (!c->whole || parent[i] == i - 1);
         }
         if (!fits)
             return false;
@@ -119,6 +120,7 @@ static bool take_groups(worker *w, const ranks_pass *m, pass_group *groups, int3
                                   .rows = rows,
                                   .n = c->n_rows,
                                   .head = (pass_head)c->head, /* says which rows are prompts' */
+                                  .whole = c->whole,
                                   .states = states};
         parent += c->n_rows;
         rows += c->n_rows;

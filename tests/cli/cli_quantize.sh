@@ -44,6 +44,11 @@ has "$tmp/out" "imatrix.datasets .*CONTRIBUTING.md"
 q "$tmp/f16.gguf" "$tmp/with.gguf" Q4_K_M --imatrix "$tmp/im"
 has "$tmp/out" "^2 of them are not in the importance matrix, " # embedding and head
 cmp -s "$tmp/m.gguf" "$tmp/with.gguf" && wrong "importance changes nothing"
+refused 2 "takes an importance matrix to say which.*drey imatrix -f TEXT -o FILE -m [^ ]*f16.gguf, and --imatrix FILE" \
+    "$drey" quantize "$tmp/f16.gguf" "$tmp/no.gguf" IQ3_XXS
+q "$tmp/f16.gguf" "$tmp/m.gguf" iq2_m --imatrix "$tmp/im" --force
+write -c 64
+[ -s "$tmp/text" ] || wrong "the model in IQ2_M writes nothing"
 refused 2 "name the file to write with -o" "$drey" imatrix -m "$tmp/q8.gguf"
 refused 2 "exists; name another file.*--force" "$drey" imatrix -m "$tmp/q8.gguf" -f CONTRIBUTING.md -o "$tmp/im"
 refused 2 "would write over" "$drey" imatrix -m "$tmp/q8.gguf" -f CONTRIBUTING.md -o "$tmp/q8.gguf" --force

@@ -29,6 +29,7 @@ static text_cache cache;
 static arena cache_memory;
 static drey_prefix_options options;
 static size_t block_bytes;
+static prefix_sizes sizes;
 static char path[4096]; /* path of the first block's file */
 
 static uint64_t hash_of(const void *bytes, size_t n, const void *more, size_t n_more)
@@ -53,7 +54,8 @@ static void make(void)
     uint64_t padded[5] = {0};
     drey_error err = {0};
     const cache_spec spec = model_cache_spec(&shape, KV_F16);
-    block_bytes = prefix_block_bytes(&spec);
+    sizes = prefix_sizes_of(&spec, N_CONTEXT);
+    block_bytes = sizes.block;
     options = (drey_prefix_options){
         .memory_bytes = 1 << 16, .folder = strdup(temp_path("kept")), .disk_bytes = 1 << 16};
     FUZZ_CHECK(options.folder);
@@ -90,12 +92,11 @@ static void try_file(const uint8_t *kept, size_t n)
     prefix_store store;
     drey_error err = {0};
     arena memory;
-    size_t n_bytes = prefix_memory(&options, block_bytes, N_CONTEXT);
+    size_t n_bytes = prefix_memory(&options, &sizes);
     FUZZ_CHECK(arena_init(&memory, n_bytes, false, &err) == DREY_OK);
     cache_clear(&cache);
     bytes_file_write(path, kept, n);
-    FUZZ_CHECK(prefix_open(&store, &options, &origin, block_bytes, N_CONTEXT, &memory, &err) ==
-               DREY_OK);
+    FUZZ_CHECK(prefix_open(&store, &options, &origin, &sizes, &memory, &err) == DREY_OK);
     prefix_restore(&store, ids, N_IDS, &cache);
     bool right = is_right(kept, n);
     FUZZ_CHECK(cache_end(&cache) == (right ? PREFIX_POSITIONS : 0));

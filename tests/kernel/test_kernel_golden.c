@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/fmath.h"
+#include "kernel/delta.h"
 #include "kernel/kernel_test.h"
 #include "kernel/packing.h"
 
@@ -12,23 +13,34 @@
 #define GOLDEN_ROWS         0xf0cb066d7cd9d685u
 #define GOLDEN_KV_Q8        0xf5abcd437e3a36a8u
 #define GOLDEN_FURTHER_ROWS 0x13ebf4ed722fd382u
+#define GOLDEN_DELTA        0xd9d17c23f1b1b4f5u
 /* Hashes by weight type: with the type's own activations; on the float tier. */
-#define GOLDEN_F32    0xfe718d65426114d6u, 0xfe718d65426114d6u
-#define GOLDEN_F16    0xf932451571a1f7dau, 0xf932451571a1f7dau
-#define GOLDEN_BF16   0x72dcd68082a0ee63u, 0x72dcd68082a0ee63u
-#define GOLDEN_Q4_0   0x51fac8256fbd9536u, 0xa9f4445893d74852u
-#define GOLDEN_Q4_1   0x6f9939bab394e9d1u, 0x3e7e43996c657cfeu
-#define GOLDEN_Q5_0   0xccb8b080c16d04c5u, 0xba3743d44f0e87e7u
-#define GOLDEN_Q5_1   0x95ab54b6dca26970u, 0xd467801c265c8c54u
-#define GOLDEN_Q8_0   0x625dbdbf9825fbfeu, 0xab254499c652d462u
-#define GOLDEN_IQ4_NL 0xb23419108529c878u, 0x4079004fe58288bau
-#define GOLDEN_MXFP4  0x6baeca6fc75e8af8u, 0x7a1f04bebd123f66u
-#define GOLDEN_Q2_K   0x3e27f2dbddc37ee0u, 0x1b7a23b4c517328cu
-#define GOLDEN_Q3_K   0x5f069b75bb6a2586u, 0x394442b70fde24b0u
-#define GOLDEN_Q4_K   0x137c0444522b5ffdu, 0x3918ae3aba991b39u
-#define GOLDEN_Q5_K   0x680fb51fb5ef96e3u, 0xea3e3a6d0f391638u
-#define GOLDEN_Q6_K   0xb268940802b3b013u, 0x299d06ddc67e2d28u
-#define GOLDEN_IQ4_XS 0x6a07e4d560c3cba4u, 0x19ed3acaafac2537u
+#define GOLDEN_F32     0xfe718d65426114d6u, 0xfe718d65426114d6u
+#define GOLDEN_F16     0xf932451571a1f7dau, 0xf932451571a1f7dau
+#define GOLDEN_BF16    0x72dcd68082a0ee63u, 0x72dcd68082a0ee63u
+#define GOLDEN_Q4_0    0x51fac8256fbd9536u, 0xa9f4445893d74852u
+#define GOLDEN_Q4_1    0x6f9939bab394e9d1u, 0x3e7e43996c657cfeu
+#define GOLDEN_Q5_0    0xccb8b080c16d04c5u, 0xba3743d44f0e87e7u
+#define GOLDEN_Q5_1    0x95ab54b6dca26970u, 0xd467801c265c8c54u
+#define GOLDEN_Q8_0    0x625dbdbf9825fbfeu, 0xab254499c652d462u
+#define GOLDEN_IQ4_NL  0xb23419108529c878u, 0x4079004fe58288bau
+#define GOLDEN_MXFP4   0x6baeca6fc75e8af8u, 0x7a1f04bebd123f66u
+#define GOLDEN_Q2_K    0x3e27f2dbddc37ee0u, 0x1b7a23b4c517328cu
+#define GOLDEN_Q3_K    0x5f069b75bb6a2586u, 0x394442b70fde24b0u
+#define GOLDEN_Q4_K    0x137c0444522b5ffdu, 0x3918ae3aba991b39u
+#define GOLDEN_Q5_K    0x680fb51fb5ef96e3u, 0xea3e3a6d0f391638u
+#define GOLDEN_Q6_K    0xb268940802b3b013u, 0x299d06ddc67e2d28u
+#define GOLDEN_IQ4_XS  0x6a07e4d560c3cba4u, 0x19ed3acaafac2537u
+#define GOLDEN_IQ2_XXS 0x9a7114514c35c081u, 0x22b35de5e1d657bbu
+#define GOLDEN_IQ2_XS  0xc5545d89cdafabd1u, 0x61ecf59b30b9d04fu
+#define GOLDEN_IQ2_S   0xe7edf4b7f5bbacf0u, 0x28c399ea3d142415u
+#define GOLDEN_IQ3_XXS 0xa2c4871a0819ecb6u, 0x89df685f9e2b8e6bu
+#define GOLDEN_IQ3_S   0x8cd0043458edb321u, 0x648cdc512afb64d4u
+#define GOLDEN_IQ1_S   0x68ca5b2d93cce7aeu, 0x20f30a6fb43ade4fu
+#define GOLDEN_IQ1_M   0xdb66d78616cb30e7u, 0x4616a1df5b5a6badu
+#define GOLDEN_TQ1_0   0x0992e39bd2a08f9cu, 0x4678b1ebe58598a6u
+#define GOLDEN_TQ2_0   0x1fee131dd74989c1u, 0x641758cee2142786u
+#define GOLDEN_NVFP4   0x85261c3332c6c86eu, 0x15f17bc2cd9b123du
 
 enum { N = 11, K = 768, ROWS = 45, GROUPS = 2 }; /* one full tile and a part; one full group */
 
@@ -110,6 +122,11 @@ static uint8_t *weights_make(tensor_type type, int64_t row_bytes)
         for (int32_t p = 0; p < layout->n_parts && type != TYPE_BF16; p++) {
             if (layout->parts[p].kind == PART_U8)
                 block[0] = (uint8_t)(100 + block[0] % 32);
+            if (layout->parts[p].kind == PART_SPREAD) {
+                uint64_t d = f32_to_f16(within(0.1f));
+                uint8_t *at = block + layout->parts[p].file_offset;
+                scales_scatter(at, (scales_gather(at) & ~UINT64_C(0xffff)) | d);
+            }
             if (layout->parts[p].kind != PART_U16 || (type == TYPE_IQ4_XS && p == 1))
                 continue;
             uint16_t half = f32_to_f16(within(0.1f));
@@ -263,6 +280,46 @@ static uint64_t further_rows_hash(const kernel_table *t)
     return hash_more(hash, x, sizeof x);
 }
 
+/* Hashes what layers with a running state need: two rows, a block's end and what is around it. */
+static uint64_t delta_hash(const delta_kernel *k)
+{
+    enum { WIDE = 96 };
+    static float x[DELTA_BLOCK][WIDE], s[WIDE * WIDE], y[4 * WIDE];
+    const float *of[DELTA_BLOCK];
+    float exponent[DELTA_BLOCK + 1], products[DELTA_BLOCK];
+    lcg_state = 9;
+    uint64_t hash = hash_start;
+    for (int i = 0; i < WIDE * WIDE; i++)
+        s[i] = within(1);
+    for (int t = 0; t < DELTA_BLOCK; t++) {
+        for (int i = 0; i < WIDE; i++)
+            x[t][i] = within(1);
+        of[t] = x[t], exponent[t] = -(float)t;
+    }
+    exponent[DELTA_BLOCK] = -20;
+    k->conv(y, &(conv_taps){.x = of, .w = s, .n_taps = 4, .silu = true}, WIDE);
+    k->unit(y + WIDE, x[0], WIDE, 1e-6f, 0.5f);
+    k->gated_norm(y + 2 * WIDE, x[0], x[1], x[2], WIDE, 1e-6f);
+    hash = hash_more(hash, y, 3 * WIDE * sizeof *y);
+    k->rows(y, WIDE, x[0], WIDE, 2, s, WIDE, WIDE);
+    k->dots(products, x[0], of, DELTA_BLOCK, WIDE);
+    k->join(&(delta_row){.u = y,
+                         .w = y + WIDE,
+                         .v = x[2],
+                         .exponent = exponent,
+                         .kk = products,
+                         .qk = products,
+                         .past = of,
+                         .beta = 0.5f,
+                         .n = DELTA_BLOCK - 1,
+                         .v_dim = WIDE,
+                         .d = y + 2 * WIDE,
+                         .out = y + 3 * WIDE});
+    hash = hash_more(hash, y, sizeof y);
+    k->end(s, s, &(delta_block){of, of, exponent, DELTA_BLOCK, WIDE, WIDE});
+    return hash_more(hash, s, sizeof s);
+}
+
 TEST(test_rows_bits)
 {
     FOR_EACH_TIER(t)
@@ -270,6 +327,7 @@ TEST(test_rows_bits)
         expect("row operations", t->tier, rows_hash(t), GOLDEN_ROWS);
         expect("attention over q8_0", t->tier, q8_hash(t), GOLDEN_KV_Q8);
         expect("further row operations", t->tier, further_rows_hash(t), GOLDEN_FURTHER_ROWS);
+        expect("running states", t->tier, delta_hash(t->delta), GOLDEN_DELTA);
     }
     assert_int_equal(n_wrong, 0);
 }

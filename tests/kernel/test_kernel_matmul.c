@@ -66,6 +66,10 @@ static void rows_fill(uint8_t *rows, const type_entry *e, int32_t n_rows, int64_
             uint16_t half = random_half();
             if (layout->parts[p].kind == PART_U8)
                 block[layout->parts[p].file_offset] = random_exponent();
+            if (layout->parts[p].kind == PART_SPREAD) {
+                uint8_t *at = block + layout->parts[p].file_offset;
+                scales_scatter(at, (scales_gather(at) & ~UINT64_C(0xffff)) | half);
+            }
             if (layout->parts[p].kind == PART_U16 &&
                 !(e->type == TYPE_IQ4_XS && layout->parts[p].file_offset == 2))
                 memcpy(block + layout->parts[p].file_offset, &half, 2);
@@ -195,14 +199,20 @@ static void check_finite(const type_entry *e, int32_t n_rows, int64_t k)
     for (int64_t b = 0; b < n_blocks; b++)
         for (int32_t p = 0; p < layout->n_parts; p++) {
             uint8_t *at = rows + b * e->block_bytes + layout->parts[p].file_offset;
-            uint32_t kept, turn = (uint32_t)(b + p);
+            uint32_t turn = (uint32_t)(b + p);
+            uint64_t kept, spread;
             bool short_one = layout->parts[p].kind == PART_U8;
-            size_t n = short_one ? 1 : e->type == TYPE_F32 ? 4 : 2;
+            bool is_spread = layout->parts[p].kind == PART_SPREAD;
+            size_t n = short_one ? 1 : is_spread ? 8 : e->type == TYPE_F32 ? 4 : 2;
+            if (is_spread)
+                scales_scatter((uint8_t *)&spread, halves[turn % 4] | scales_gather(at) << 16);
             const void *bad = short_one              ? (const void *)&exponent
+                              : is_spread            ? (const void *)&spread
                               : e->type == TYPE_F32  ? (const void *)&floats[turn % 2]
                               : e->type == TYPE_BF16 ? (const void *)&brains[turn % 2]
                                                      : (const void *)&halves[turn % 4];
-            bool number = e->block_k == 1 || short_one || layout->parts[p].kind == PART_U16;
+            bool number =
+                e->block_k == 1 || short_one || is_spread || layout->parts[p].kind == PART_U16;
             if (e->type == TYPE_IQ4_XS && layout->parts[p].file_offset == 2)
                 number = false; /* high bits of scales */
             memcpy(&kept, at, n);
@@ -476,9 +486,15 @@ TEST(test_dot_counts)
 {
     for (int32_t i = 0; i < N_TYPES; i++)
         for (int32_t n = 1; n <= 40 && types[i].act != ACT_F32; n++) {
-            int64_t k = types[i].block_k * (types[i].block_k == 32 ? n % 11 + 1 : n % 3 + 1);
+            int64_t k = types[i].block_k * (types[i].block_k < 256 ? n % 11 + 1 : n % 3 + 1);
             check_dot(&types[i], GROUP_ROWS * (n % 3 + 1), n, k, FILL_RANDOM);
         }
+}
+
+/* Returns whether amx has kernels of its own for a type. */
+static bool by_tiles(const type_entry *e)
+{
+    return test_table("amx (emulated)")->matmul[e->type].dot_many != NULL;
 }
 
 /* The tile kernels are what was checked: they run from 9 rows on, and not for fewer. */
@@ -487,7 +503,7 @@ TEST(test_tiles_used)
     if (!test_table("amx (emulated)"))
         NOT_RUN("tiles: AMX is not emulated in this build");
     for (int32_t i = 0; i < N_TYPES; i++) {
-        if (types[i].act == ACT_F32)
+        if (!by_tiles(&types[i]))
             continue;
         problem p = problem_make(&types[i], 32, 9, 512, FILL_RANDOM);
         uint64_t before = test_tile_counts().products;
@@ -540,7 +556,7 @@ TEST(test_tile_costs)
         NOT_RUN("costs of tiles: AMX is not emulated in this build");
     guarded scratch = guard_alloc(test_scratch_least());
     for (int32_t i = 0; i < N_TYPES; i++) {
-        if (types[i].act == ACT_F32)
+        if (!by_tiles(&types[i]))
             continue;
         tile_counts unit = unit_counts(types[i].type, types[i].block_k), none = {0, 0, 0};
         problem p = problem_make(&types[i], 64, 270, 1280, FILL_RANDOM);
@@ -599,10 +615,9 @@ TEST(test_dot_float)
 static void weight_terms(const type_entry *e, const row_block *w, int32_t i, double *product,
                          double *offset)
 {
-    bool fine = e->type == TYPE_Q2_K || e->type == TYPE_Q3_K || e->type == TYPE_Q6_K;
-    int32_t s = i / (fine ? 16 : 32);
+    const int32_t sub_k = decoders_ref[e->type].sub_k, s = sub_k ? i / sub_k : 0;
     *offset = 0;
-    *product = (double)w->d * w->q[i];
+    *product = (double)(sub_k == FLOAT_SUBS ? w->fine[i / 16] : w->d) * w->q[i];
     if (e->act == ACT_Q8_256)
         *product *= w->scale[s];
     if (e->type == TYPE_Q4_1 || e->type == TYPE_Q5_1)
@@ -629,9 +644,9 @@ static void dot_double(const problem *p, const uint8_t *acts, int32_t row, doubl
             x = load_f32(acts + i * 4);
         } else {
             row_block w;
-            int64_t b = i / e->block_k, in_block = i % e->block_k;
-            const uint8_t *act = acts + b * act_block_bytes(e->act);
-            x = (double)(int8_t)act[in_block] *
+            int64_t b = i / e->block_k, in_block = i % e->block_k, act_k = act_block_k(e->act);
+            const uint8_t *act = acts + i / act_k * act_block_bytes(e->act);
+            x = (double)(int8_t)act[i % act_k] *
                 load_f32(act + (e->act == ACT_Q8_32 ? (int)ACT_32_D : (int)ACT_256_D));
             decoders_ref[e->type].decode(&w, block + b * e->block_bytes * GROUP_ROWS,
                                          row % GROUP_ROWS);
@@ -658,7 +673,7 @@ TEST(test_dot_bound)
             for (int32_t r = 0; r < 32; r++) {
                 double sum, magnitude;
                 dot_double(&p, acts, r, &sum, &magnitude);
-                double n = 2.0 * (double)(p.k / e->block_k);
+                double n = 2.0 * (double)(e->block_k == 64 ? p.k / 16 : p.k / e->block_k);
                 double bound = (n + 2) * 0x1p-24 * magnitude * 1.001 + n * 0x1p-133;
                 if (!(fabs(y[r] - sum) <= bound))
                     fail_msg("dot of %s: row %d is off by %g, the bound is %g", e->name, r,

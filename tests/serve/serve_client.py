@@ -174,6 +174,36 @@ def together(ask, each):
         t.join()
 
 
+def lets_in(s):
+    """Connections are open as many as may be, and idle: a new client is let in."""
+    since = time.monotonic()
+    while s.get("/v1/models")[0] != 200 and time.monotonic() < since + 60:
+        time.sleep(0.1)
+    check(time.monotonic() < since + 30, "idle connections lock others out")
+
+
+def full_house(s):
+    """All four connections of a server are busy: each new client hears so, and the server says that
+    it is well. It is stopped."""
+    busy = []
+    while len(busy) < 4:  # a body that never comes keeps a place
+        c = s.connect()
+        c.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 10\r\n\r\n")
+        if b" 100 " in c.recv(1000)[:20]:
+            busy.append(c)
+    get = b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    clients = [s.connect() for _ in range(60)]
+    for c in clients[:40]:
+        c.sendall(get)
+    check(all(s.get("/health") == (200, b'{"status":"ok"}') for _ in range(20)), "a full server's health")
+    for c in clients:  # the last 20 ask for nothing, and hear it as well
+        status, headers, text = read_refusal(c)
+        check(status == 503 and b"onnections" in text and headers["Retry-After"], f"a full server: {status} {text}")
+    busy[0].close()
+    check(s.get("/v1/models")[0] == 200, "no request is served after a full house")
+    check(s.stop() == 0, f"the end of a full server: {s.errors()}")
+
+
 def children(parent):
     """The processes that a process has begun."""
     found = []

@@ -138,10 +138,11 @@ const char *arch_toy(int i, toy_options *o)
 
 const char *logit_toy(int i, toy_options *o)
 {
-    const int first_form = N_LOGIT_TOYS - N_FORM_TOYS, first_family = first_form - N_FAMILY_TOYS;
+    const int first_number = N_LOGIT_TOYS - N_NUMBER_TOYS,
+              first_family = first_number - N_FAMILY_TOYS;
     const int first_expert = first_family - N_EXPERT_TOYS, first_arch = first_expert - N_ARCH_TOYS;
-    if (i >= first_form)
-        return form_toy(i - first_form, o);
+    if (i >= first_number)
+        return number_toy(i - first_number, o);
     if (i >= first_family)
         return family_toy(i - first_family, o);
     if (i >= first_expert)

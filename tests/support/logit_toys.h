@@ -3,15 +3,15 @@
 #pragma once
 
 #include "support/toy.h"
-#include "support/toys/form_toys.h"
+#include "support/toys/family_toys.h"
 
 enum {
     FIRST_T5_TOY = 12, /* the first with an encoder, and all after it */
     FIRST_BART_TOY = 15,
     N_ARCH_TOYS = 17,
     N_EXPERT_TOYS = 14,
-    N_FAMILY_TOYS = 18,
-    N_LOGIT_TOYS = 14 + N_ARCH_TOYS + N_EXPERT_TOYS + N_FAMILY_TOYS + N_FORM_TOYS
+    N_NUMBER_TOYS = 20,
+    N_LOGIT_TOYS = 14 + N_ARCH_TOYS + N_EXPERT_TOYS + N_FAMILY_TOYS + N_NUMBER_TOYS
 };
 
 /* number of ids that an encoder reads before the goldens' ids: id i is (i * 6007 + 29) modulo the
@@ -27,4 +27,4 @@ const char *arch_toy(int i, toy_options *options);
 /* Mixtures of experts. */
 const char *expert_toy(int i, toy_options *options);
 /* Families that differ from the others in numbers and names, dense ones and mixtures. */
-const char *family_toy(int i, toy_options *options);
+const char *number_toy(int i, toy_options *options);

@@ -1,6 +1,8 @@
 /* See scene.h. */
 #include "support/scene.h"
 
+#include <unistd.h>
+
 #include "session/session.h"
 
 const drey_research looked_up = {.with = DREY_WITH(DREY_PART_LOOKUP)},
@@ -25,6 +27,22 @@ void must_refuse_engine(const drey_engine_options *o, const engine_hooks *hooks,
     drey_error err = {0};
     must_refuse(engine_open(&e, o, hooks, &err), expected, words, &err);
     assert_null(e);
+}
+
+const char *real_model(const char *name)
+{
+    static char path[4096];
+    const char *models = getenv("DREY_MODELS"), *cache = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    if (models)
+        snprintf(path, sizeof path, "%s/%s", models, name);
+    else if (cache && *cache)
+        snprintf(path, sizeof path, "%s/drey/models/%s", cache, name);
+    else
+        snprintf(path, sizeof path, "%s/.cache/drey/models/%s", home ? home : "", name);
+    if (access(path, R_OK) != 0)
+        NOT_RUN("no %s; scripts/get-models.sh fetches it", path);
+    return path;
 }
 
 drey_model *toy_open(const char *name, const toy_options *toy)

@@ -33,6 +33,10 @@ void must_refuse(drey_status got, drey_status want, const char *says, const drey
 void must_refuse_engine(const drey_engine_options *o, const struct engine_hooks *hooks,
                         drey_status expected, const char *words);
 
+/* Returns the path of a real model, in $DREY_MODELS or the user's cache folder, until the next
+ * call. Where it is not there the test is skipped. */
+const char *real_model(const char *name);
+
 /* Writes NAME into the temporary folder and opens it. */
 drey_model *toy_open(const char *name, const toy_options *toy);
 

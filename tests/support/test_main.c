@@ -2,9 +2,6 @@
  * (test_tree, without .c), or those of each file one after another.
  *   PROGRAM [FILE [PATTERN]]
  * PATTERN: those whose names match, with * and ?. */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "support/temp_dir.h"
 #include "support/test.h"

@@ -287,7 +287,7 @@ static void plan_experts(model_plan *m, int32_t layer)
 static bool has_experts(const toy_options *o, int32_t layer)
 {
     const toy_experts *e = &o->experts;
-    return e->n && layer >= e->n_dense && (e->step == 0 || (layer + 1) % e->step == 0);
+    return e->n > 0 && layer >= e->n_dense && (e->step == 0 || (layer + 1) % e->step == 0);
 }
 
 static void plan_ffn(model_plan *m, int32_t layer, uint32_t form)
@@ -324,12 +324,8 @@ static uint32_t form_of(const toy_options *o)
         {"gemma2", TOY_POST_NORMS},
         {"gemma3", TOY_POST_NORMS | TOY_HEAD_NORMS},
         {"olmoe", TOY_WIDE_NORMS},
-        {"glm4moe", TOY_POST_IS_FFN_NORM},
-        {"seed_oss", TOY_POST_IS_FFN_NORM},
     };
     uint32_t form = o->form | (o->biases ? TOY_QKV_BIASES | TOY_O_BIAS | TOY_FFN_BIASES : 0);
-    form |= (o->qkv_biases ? TOY_QKV_BIASES : 0) | (o->fused_qkv ? TOY_FUSED_QKV : 0) |
-            (o->head_norms ? TOY_HEAD_NORMS : 0) | (o->wide_norms ? TOY_WIDE_NORMS : 0);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (is_arch(o, known[i].architecture))
             form |= known[i].form;
@@ -353,7 +349,7 @@ static void plan_head_norms(model_plan *m, int32_t layer, int64_t head_dim, uint
     const char *roles[] = {"attn_q_norm.weight", "attn_k_norm.weight"};
     for (int i = 0; i < 2; i++) {
         char name[64];
-        int64_t n_heads = i ? o->n_heads_kv : o->n_heads;
+        int64_t n_heads = i ? o->n_heads_kv : heads_of(o, layer);
         layer_name(name, layer, roles[i]);
         if (form & TOY_OWN_NORMS) {
             add_table(m, name, head_dim, n_heads, 0.2f);
@@ -369,8 +365,8 @@ static void plan_qkv(model_plan *m, int32_t layer, int64_t head_dim, uint32_t fo
 {
     const toy_options *o = m->options;
     char name[64];
-    int64_t d = o->n_embd, q = heads_of(o, layer) * head_dim, k = o->n_heads_kv * head_dim,
-            v = o->n_heads_kv * v_dim_of(o);
+    int64_t d = o->n_embd, n_heads = heads_of(o, layer), q = n_heads * head_dim,
+            k = o->n_heads_kv * head_dim, v = o->n_heads_kv * v_dim_of(o);
     if (form & TOY_FUSED_QKV) {
         add_matrix(m, layer_name(name, layer, "attn_qkv.weight"), d, q + k + v, 1.3f);
         if (form & TOY_QKV_BIASES)
@@ -387,7 +383,7 @@ static void plan_qkv(model_plan *m, int32_t layer, int64_t head_dim, uint32_t fo
     }
     if (form & (TOY_GATED | TOY_GATED_HEADS))
         add_matrix(m, layer_name(name, layer, "attn_gate.weight"), d,
-                   heads_of(o, layer) * (form & TOY_GATED ? v_dim_of(o) : 1), 1.5f);
+                   form & TOY_GATED ? n_heads * v_dim_of(o) : n_heads, 1.5f);
 }
 
 static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
@@ -405,7 +401,7 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
     add_matrix(m, layer_name(name, layer, "attn_output.weight"), heads_of(o, layer) * v_dim_of(o),
                d, weight);
     if (form & TOY_SINKS || (form & TOY_WINDOW_SINKS && layer % 4 != 3))
-        add_vector(m, layer_name(name, layer, "attn_sinks.weight"), o->n_heads, 1.0f, 1.0f);
+        add_vector(m, layer_name(name, layer, "attn_sinks.weight"), heads_of(o, layer), 1.0f, 1.0f);
     if (form & TOY_O_BIAS)
         add_vector(m, layer_name(name, layer, "attn_output.bias"), d, 0.0f, 0.3f);
     if (form & TOY_POST_NORMS) /* next to embeddings that are multiplied with sqrt(d) */
@@ -532,47 +528,34 @@ static uint64_t put_rope_scaling(gguf_writer *w, const toy_options *o)
     return 3;
 }
 
-static void put_numbers(gguf_writer *w, const char *name, const char *text)
+/* An array whose kind and items are words. */
+static void put_items(gguf_writer *w, const char *name, const char *words)
 {
-    uint64_t n = 1;
-    for (const char *c = text; *c; c++)
-        n += *c == ' ';
-    writer_key_array(w, name, GGUF_F32, n);
-    for (const char *c = text; c; c = strchr(c + 1, ' ')) {
-        const float number = strtof(c + 1, NULL);
-        writer_put(w, &number, sizeof number);
-    }
-}
-
-static void put_list(gguf_writer *w, const char *name, const toy_key *key)
-{
-    const bool bools = key->text && (*key->text == 't' || *key->text == 'f');
+    const char *at = strchr(words, ' ');
+    const gguf_kind kind = *words == 'f' ? GGUF_F32 : *words == 'b' ? GGUF_BOOL : GGUF_U32;
     uint64_t n = 0;
-    if (!key->text) {
-        writer_key_array(w, name, GGUF_U32, 2);
-        writer_u32(w, (uint32_t)key->number);
-        writer_u32(w, (uint32_t)key->number);
-        return;
+    for (const char *c = at; c; c = strchr(c + 1, ' '))
+        n++;
+    writer_key_array(w, name, kind, n);
+    for (; at; at = strchr(at + 1, ' ')) {
+        const float number = strtof(at, NULL);
+        const uint8_t yes = number != 0;
+        const uint32_t whole = (uint32_t)number;
+        if (kind == GGUF_BOOL)
+            writer_put(w, &yes, sizeof yes);
+        else if (kind == GGUF_F32)
+            writer_put(w, &number, sizeof number);
+        else
+            writer_put(w, &whole, sizeof whole);
     }
-    if (key->text && *key->text == '/') {
-        put_numbers(w, name, key->text);
-        return;
-    }
-    if (bools) {
-        writer_key_array(w, name, GGUF_BOOL, strlen(key->text));
-        for (const char *c = key->text; *c; c++)
-            writer_put(w, &(char){*c == 't'}, 1);
-        return;
-    }
-    for (const char *c = key->text; *c; c++)
-        n += *c == ' ';
-    writer_key_array(w, name, GGUF_U32, n + 1);
-    for (const char *c = key->text; c; c = strchr(c, ' ') ? strchr(c, ' ') + 1 : NULL)
-        writer_u32(w, (uint32_t)strtol(c, NULL, 10));
 }
 
 static void put_key(gguf_writer *w, const char *name, const toy_key *key)
 {
+    if (key->kind == GGUF_ARRAY && key->text) {
+        put_items(w, name, key->text);
+        return;
+    }
     switch (key->kind) {
     case GGUF_U32:
         writer_key_u32(w, name, (uint32_t)key->number);
@@ -584,7 +567,9 @@ static void put_key(gguf_writer *w, const char *name, const toy_key *key)
         writer_key_text(w, name, key->text);
         break;
     case GGUF_ARRAY:
-        put_list(w, name, key);
+        writer_key_array(w, name, GGUF_U32, 2);
+        writer_u32(w, (uint32_t)key->number);
+        writer_u32(w, (uint32_t)key->number);
         break;
     default:
         writer_key_f32(w, name, (float)key->number);
@@ -735,7 +720,7 @@ static void put_vector(gguf_writer *w, const tensor_plan *t, uint64_t seed)
     }
 }
 
-/* Of F32. */
+/* Adds to numbers of F32. */
 static void add_centre(uint8_t *numbers, int64_t n, float centre)
 {
     for (int64_t i = 0; i < n; i++) {

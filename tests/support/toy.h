@@ -23,18 +23,18 @@ enum {
     TOY_NORMS_AFTER = 4,  /* no norms before products */
     TOY_POST_NORMS = 8,   /* norms of what is added */
     TOY_HEAD_NORMS = 16,  /* one for all heads of Q, one for those of K */
-    TOY_WIDE_NORMS = 32,  /* of all heads together */
+    TOY_WIDE_NORMS = 32,  /* norms of all heads together */
     TOY_OWN_NORMS = 64,   /* each head has its own */
     TOY_QKV_BIASES = 128, /* biases of Q, K, V; */
-    TOY_O_BIAS = 256,     /* of attention's output, */
-    TOY_FFN_BIASES = 512, /* of the feed-forward part (of the gate where there is one), */
-    TOY_HEAD_BIAS = 1024, /* of the logits */
+    TOY_O_BIAS = 256,     /* bias of attention's output, */
+    TOY_FFN_BIASES = 512, /* biases of the feed-forward part (and its gate) */
+    TOY_HEAD_BIAS = 1024, /* bias of the logits */
     TOY_FUSED_QKV = 2048,
     TOY_NO_GATE = 4096,
     TOY_GATE_IN_UP = 8192,
     TOY_PARALLEL = 1 << 14,     /* no norm of the feed-forward part */
     TOY_GATED = 1 << 15,        /* gates of each number that attention gives; */
-    TOY_GATED_HEADS = 1 << 16,  /* of each head */
+    TOY_GATED_HEADS = 1 << 16,  /* gates of each head */
     TOY_SINKS = 1 << 17,        /* in every layer; */
     TOY_WINDOW_SINKS = 1 << 18, /* in all but each fourth one */
     TOY_POST_IS_FFN_NORM = 1 << 19
@@ -43,10 +43,9 @@ enum {
 /* A further key under the architecture's prefix; "/NAME": of that name. */
 typedef struct toy_key {
     const char *suffix; /* "rope.scaling.factor"; NULL ends a list */
-    gguf_kind kind;     /* U32, F32, BOOL, STRING, or ARRAY: two U32, or what the text lists */
+    gguf_kind kind;     /* U32, F32, BOOL, STRING, or ARRAY: two U32, or what `text` lists */
     double number;
-    const char *
-        text; /* text of a STRING; items of an ARRAY: "3 5 5" are U32, "ttf" are BOOL, "/0.5 1" F32 */
+    const char *text; /* text of a STRING; items of an ARRAY: "u32 2 4", "f32 0.5 1", "bool 1 0" */
 } toy_key;
 
 /* A mixture of experts: its layers have a router and n experts in place of one feed-forward part.
@@ -79,10 +78,6 @@ typedef struct toy_options {
     bool gated;               /* "t5" with gates */
     bool tied;                /* no output matrix: the embedding serves */
     bool biases;              /* with every bias that a layer may have */
-    bool qkv_biases;          /* with those of Q, K and V */
-    bool fused_qkv;           /* Q, K and V are one tensor */
-    bool head_norms;          /* each head of Q and K has its norm */
-    bool wide_norms;          /* all heads of Q and K together have one */
     bool uneven;              /* odd layers have twice the heads, and half of n_ff */
     int32_t n_nextn;          /* blocks after the layers, which have no part in a text */
     bool rope_freqs;          /* with a rope_freqs tensor */

@@ -48,7 +48,12 @@ static const layout layouts[] = {
     {TYPE_Q3_K, 43.3f, 0, 108, -1},   {TYPE_Q4_K, 258.0f, 7.5f, 0, 2},
     {TYPE_Q5_K, 527.0f, 15.5f, 0, 2}, {TYPE_Q6_K, 1366.0f, 0, 208, -1},
     {TYPE_IQ4_NL, 67.4f, 0, 0, -1},   {TYPE_IQ4_XS, 1246.0f, 0, 0, -1},
-    {TYPE_MXFP4, 2.93f, 0, 0, -1},
+    {TYPE_MXFP4, 2.93f, 0, 0, -1},    {TYPE_IQ2_XXS, 53.4f, 0, 0, -1},
+    {TYPE_IQ2_XS, 55.8f, 0, 0, -1},   {TYPE_IQ2_S, 56.4f, 0, 0, -1},
+    {TYPE_IQ3_XXS, 142.2f, 0, 0, -1}, {TYPE_IQ3_S, 140.3f, 0, 0, -1},
+    {TYPE_IQ1_S, 7.2f, 0, 0, -1},     {TYPE_IQ1_M, 7.2f, 0, 48, -1},
+    {TYPE_TQ1_0, 0.817f, 0, 52, -1},  {TYPE_TQ2_0, 1.118f, 0, 64, -1},
+    {TYPE_NVFP4, 4.29f, 0, 0, -1},
 };
 
 static const layout *find_layout(uint32_t type)
@@ -71,6 +76,25 @@ static void put_exponent(uint8_t *out, float value)
     int exponent;
     frexpf(1.4f * value, &exponent);
     *out = (uint8_t)(126 + exponent);
+}
+
+/* IQ1_M's half: a nibble on top of each of four numbers. */
+static void put_nibbles(uint8_t *out, float value)
+{
+    const uint16_t half = f32_to_f16(value);
+    for (int i = 0; i < 4; i++)
+        out[2 * i + 1] = (uint8_t)((out[2 * i + 1] & 15) | (half >> 4 * i & 15) << 4);
+}
+
+/* NVFP4's four scales: from half to less than twice the value, or those without an exponent where
+ * it is too small. */
+static void put_scales(uint8_t *out, float value, uint64_t *state)
+{
+    int exponent;
+    frexpf(1.4f * value, &exponent);
+    for (int i = 0; i < 4; i++)
+        out[i] =
+            (uint8_t)((exponent > -6 ? exponent + 6 : 0) << 3 | (int)(toy_random(state) >> 61));
 }
 
 static void put_float(uint8_t *out, uint32_t type, float value)
@@ -104,6 +128,10 @@ void toy_blocks(uint8_t *out, uint32_t type, int64_t n_blocks, float deviation, 
             d = -d;
         if (type == TYPE_MXFP4)
             put_exponent(out, d);
+        else if (type == TYPE_NVFP4)
+            put_scales(out, fabsf(d), &state);
+        else if (type == TYPE_IQ1_M)
+            put_nibbles(out + l->d_at, d);
         else
             put_half(out + l->d_at, d);
         if (l->m_at >= 0)

@@ -14,7 +14,6 @@ void toys_open_pair(const toy_options *toy)
 
 int toys_open(void **state)
 {
-    (void)state;
     toy_options toy = toy_default();
     toys_open_pair(&toy);
     return 0;
@@ -30,7 +29,6 @@ drey_engine_options toys_options(drey_drafter which, int32_t n_context, int32_t 
 
 int toys_close(void **state)
 {
-    (void)state;
     drey_model_close(&target);
     drey_model_close(&draft);
     drey_model_close(&other);

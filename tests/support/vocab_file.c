@@ -1,10 +1,6 @@
 /* Tokenizers for tests: see vocab.h. */
-#include "support/test.h"
 #include "support/vocab_file.h"
 
-#include <stdio.h>
-#include <string.h>
-#include "support/gguf_writer.h"
 #include "support/scene.h"
 
 test_vocab vocab_open(const char *name)

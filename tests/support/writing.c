@@ -1,11 +1,9 @@
 /* See writing.h. */
-#include "support/test.h"
 #include "support/writing.h"
 
 #include <assert.h>
 
 #include "engine/engine.h"
-#include "support/scene.h"
 
 bool writing_keep_id(void *user, int32_t id)
 {

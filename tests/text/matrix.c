@@ -15,8 +15,8 @@ enum {
     SUM_MODEL = 2,
     FIRST_ARCH,
     FIRST_ENCODER = FIRST_ARCH + FIRST_T5_TOY,
-    FIRST_FORM = FIRST_ARCH + N_ARCH_TOYS,
-    FIRST_MIXTURE = FIRST_FORM + N_FORM_TOYS, /* and families of mixtures */
+    FIRST_FAMILY = FIRST_ARCH + N_ARCH_TOYS,
+    FIRST_MIXTURE = FIRST_FAMILY + N_FAMILY_TOYS, /* and families of mixtures */
     N_MODELS = FIRST_MIXTURE + N_EXPERT_TOYS,
     SLICE_IDS = 256,
     SLICE_ROOM = 64,
@@ -164,7 +164,7 @@ bool matrix_has_states(int32_t model)
 
 static bool has_encoder(int model)
 {
-    return model >= FIRST_ENCODER && model < FIRST_FORM;
+    return model >= FIRST_ENCODER && model < FIRST_FAMILY;
 }
 
 void matrix_case_resolve(matrix_case *c)
@@ -333,7 +333,7 @@ void matrix_open(void)
         if (i < N_ARCH_TOYS)
             arch_toy(i, &toy);
         else if (FIRST_ARCH + i < FIRST_MIXTURE)
-            form_toy(FIRST_ARCH + i - FIRST_FORM, &toy);
+            family_toy(FIRST_ARCH + i - FIRST_FAMILY, &toy);
         else
             expert_toy(FIRST_ARCH + i - FIRST_MIXTURE, &toy);
         toy.type = TYPE_Q4_K; /* which has planes */

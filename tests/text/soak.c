@@ -12,18 +12,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "os/clock.h"
 #include "os/memory.h"
 #include "support/faults/company.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
-#include "support/writing.h"
 
 enum {
     N_PLAYS = 24,       /* plays of a company */
@@ -81,9 +75,6 @@ static int draw_fault(uint32_t n_bytes)
 
 static int stream_fault(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 {
-    (void)user;
-    (void)part;
-    (void)offset;
     return draw_fault(n_bytes);
 }
 

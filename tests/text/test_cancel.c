@@ -3,9 +3,6 @@
  * Cancelled by another thread, at random: test_sessions.c. */
 #include "session/session.h"
 #include "state/cache.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 

@@ -79,6 +79,8 @@ TEST(matrices_of_every_type)
         if (!type_find(type) || !type_find(type)->runnable)
             continue;
         const type_layout *layout = layout_find(type);
+        if (layout->block_k > 1 && layout->n_scales == 0)
+            continue; /* every scale is finite */
         for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++, turn++) {
             const char *path = make("m.gguf", type, false);
             int32_t n_scales = layout->block_k > 1 ? layout->n_scales : 1;

@@ -1,9 +1,6 @@
 /* An EAGLE layer as a drafter: its logits against an independent implementation; a layer that knows
  * what its target says is believed; a file that does not belong to the model is refused in a
  * sentence. Its texts with all policies are in test_matrix.c. */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include "draft/eagle_drafter.h"
 #include "session/session.h"
 #include "support/drafts/eagle_file.h"

@@ -161,7 +161,6 @@ static int make_models(void **state)
 {
     drey_model_info info;
     toy_options toy = toy_asked();
-    (void)state;
     toys_open_pair(&toy);
     drey_model_describe(target, &info);
     n_embd = (size_t)info.n_embd;

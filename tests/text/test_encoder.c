@@ -26,14 +26,12 @@ static void open_toys(int first)
 
 static int open_t5(void **state)
 {
-    (void)state;
     open_toys(FIRST_T5_TOY);
     return 0;
 }
 
 static int open_bart(void **state)
 {
-    (void)state;
     open_toys(FIRST_BART_TOY);
     return 0;
 }
@@ -277,7 +275,6 @@ static drey_status open_without(int which, const char *name, drey_error *err)
 
 static void count(void *user, const char *what)
 {
-    (void)what;
     ++*(int *)user;
 }
 

@@ -13,7 +13,6 @@ static const int32_t words[] = {72,  101, 108, 108, 111, 32,  116, 104, 101, 32,
 
 static int open_models(void **state)
 {
-    (void)state;
     toy_options t = toy_default();
     temp_dir();
     t.n_layers = N_LAYERS;

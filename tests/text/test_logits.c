@@ -6,8 +6,6 @@
  * 0.3 % (of a small model with wide numbers 2 %).
  *
  * Toys are written here; real models are taken from $DREY_MODELS, or skipped. */
-#include <unistd.h>
-
 #include "session/session.h"
 #include "state/cache.h"
 #include "support/logit_toys.h"
@@ -235,30 +233,11 @@ TEST(toys_on_the_float_tier)
     }
 }
 
-/* Finds a model in $DREY_MODELS, else drey/models in the user's cache directory. */
-static bool real_model(char path[512], const char *file_name)
-{
-    const char *models = getenv("DREY_MODELS"), *cache = getenv("XDG_CACHE_HOME");
-    const char *home = getenv("HOME");
-    if (models)
-        snprintf(path, 512, "%s/%s", models, file_name);
-    else if (cache)
-        snprintf(path, 512, "%s/drey/models/%s", cache, file_name);
-    else
-        snprintf(path, 512, "%s/.cache/drey/models/%s", home ? home : "", file_name);
-    if (access(path, R_OK) == 0)
-        return true;
-    print_message("not run: no %s; scripts/get-models.sh fetches it\n", path);
-    return false;
-}
-
 /* The float tier is slow: only prompts of at most max_prompt tokens. most: of perplexity's change
  * by 8-bit activations. */
 static void compare_real(const char *name, const char *file_name, int32_t max_prompt, double most)
 {
-    char path[512];
-    if (!real_model(path, file_name))
-        skip();
+    const char *path = real_model(file_name);
     golden g = golden_open(name);
     bench b = bench_open(path, "float");
     compare_prompts(&g, &b, max_prompt, name);

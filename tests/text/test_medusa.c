@@ -186,9 +186,6 @@ TEST(confidences_of_a_profile)
 
 static bool never(void *user, int32_t layer, int32_t position)
 {
-    (void)user;
-    (void)layer;
-    (void)position;
     return false;
 }
 

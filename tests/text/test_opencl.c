@@ -4,10 +4,6 @@
  * keys and values that it reads where they lie.
  *
  * With CUDA_LIBRARY, as test_cuda, the same of libdrey-cuda and its devices. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include "common/num.h"
 #include "kernel/packing.h"
 #include "support/scene.h"
 #include "unit/opencl/check_attention.h"
@@ -216,7 +212,7 @@ static void check_types(const tensor_type *types, int32_t n_types, bool as_gpu)
 }
 
 #define LISTED(TYPE, name, act, block_k, block_bytes) TYPE_##TYPE,
-static const tensor_type all_types[] = {KERNEL_TYPES(LISTED)};
+static const tensor_type all_types[] = {KERNEL_DEVICE_TYPES(LISTED)};
 #undef LISTED
 enum { N_TYPES = sizeof all_types / sizeof all_types[0] };
 

@@ -6,10 +6,6 @@
 #include "os/clock.h"
 #include "state/cache.h"
 #include "state/kv.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/tree_path.h"
 #include "support/writing.h"
 

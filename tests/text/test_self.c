@@ -5,9 +5,6 @@
 
 #include "session/session.h"
 #include "state/cache.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/writing.h"
 
 enum { N_TEXT = 24, N_CONTEXT = 128, MAX_VOCAB = 2048 };

@@ -5,8 +5,6 @@
 #include "draft/model_drafter.h"
 #include "session/session.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "text/tokenizer.h"
 #include "weights/gather_rows.h"
 

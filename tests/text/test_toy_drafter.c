@@ -47,7 +47,6 @@ static void toy_reroot(drafter *base, const token_tree *tree, const int32_t *pat
                        int32_t next, const int32_t *moved)
 {
     int32_t last = tree->nodes[0].token;
-    (void)moved;
     for (int32_t i = 0; i < n_path; i++) {
         remember((toy_drafter *)base, last, tree->nodes[path[i]].token);
         last = tree->nodes[path[i]].token;

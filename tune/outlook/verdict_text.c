@@ -17,7 +17,6 @@
 #include "common/size_text.h"
 #include "common/utf8.h"
 #include "drey/research.h"
-#include "os/memory.h"
 #include "tune/measured.h"
 
 typedef struct sentence { /* grows in out[0..capacity) */

@@ -3,6 +3,7 @@
 
 #include "kernel/arm/v16_neon.h"
 #include "kernel/attend.h"
+#include "kernel/delta.h"
 #include "kernel/rows_v16.h"
 
 /* One pair in the scalar form. */
@@ -50,4 +51,5 @@ void neon_rows_init(kernel_table *table)
 {
     ROWS_SET(table);
     table->attend = &attend_neon;
+    table->delta = &delta_neon;
 }

@@ -11,15 +11,40 @@ typedef struct row_block {
     int32_t scale[16]; /* types in blocks of 256 only */
     int32_t min[16];   /* Q2_K, Q4_K, Q5_K */
     int8_t q[256];     /* offset applied */
+    float fine[4];     /* NVFP4: in place of d, scales of 16 weights each */
 } row_block;
 
 /* A quantised type: how a row of a packed block is decoded, and what its weights are made of. */
 typedef struct type_decoder {
     void (*decode)(row_block *out, const uint8_t *block, int32_t row);
-    int32_t sub_k; /* weights of a sub-block; 0: a block of 32 */
+    int32_t sub_k; /* weights of a sub-block; 0: a block of 32; FLOAT_SUBS: one of 64 */
     bool has_m;    /* it has an m, or a dmin with minima */
 } type_decoder;
 extern const type_decoder decoders_ref[TYPE_LIMIT];
+
+/* Finds a row's number in a part of 16-bit numbers of a packed block. */
+static inline uint32_t row_u16(const uint8_t *part, int32_t row)
+{
+    return load_u16(part + row * 2);
+}
+
+/* Word i of a row in a part of 32-bit words. */
+static inline uint32_t row_word(const uint8_t *part, int32_t i, int32_t row)
+{
+    return load_u32(part + i * WORD_BYTES + (row / HALF_ROWS) * HALF_BYTES + (row % HALF_ROWS) * 4);
+}
+
+/* Byte i of a row in a part of 32-bit words. */
+static inline uint32_t row_byte(const uint8_t *part, int32_t i, int32_t row)
+{
+    return (row_word(part, i / 4, row) >> (8 * (i % 4))) & 0xff;
+}
+
+/* Decoders of the coded types: decode_coded_ref.c. */
+#define DECLARE_DECODER(TYPE, name, act, block_k, block_bytes)                                     \
+    void decode_##name##_ref(row_block *out, const uint8_t *block, int32_t row);
+KERNEL_CODED_TYPES(DECLARE_DECODER)
+#undef DECLARE_DECODER
 
 #define QUANTISED_TYPES(X) /* type, name, sub_k, has_m */                                          \
     X(Q4_0, q4_0, 0, false)                                                                        \

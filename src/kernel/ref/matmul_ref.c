@@ -57,7 +57,23 @@ INLINE void block_256_add(float *sums, const row_block *w, const uint8_t *acts, 
     }
 }
 
-/* sub_k and has_m are constants: QUANTISED_TYPES. */
+/* One row's block of 64, whose sub-blocks of 16 have scales of their own, times every row of the
+ * tile's two blocks of 32. */
+INLINE void block_64_add(float *sums, const row_block *w, const uint8_t *acts, int32_t m)
+{
+    for (int32_t t = 0; t < m; t++) {
+        float acc = sums[t * GROUP_ROWS];
+        for (int32_t s = 0; s < 4; s++) {
+            const uint8_t *x = acts + s / 2 * ACT_Q8_32_BYTES * m;
+            float d = load_f32(x + ACT_32_D * m + t * 4);
+            int32_t sum = dot_int(w->q + s * 16, x + (s % 2 * 4 * m + t) * 4, 0, 16, m);
+            acc = fmaf(w->fine[s] * d, (float)sum, acc);
+        }
+        sums[t * GROUP_ROWS] = acc;
+    }
+}
+
+/* sub_k and has_m are constants: QUANTISED_TYPES and CODED_TYPES. */
 INLINE void tile_ref(tensor_type type, const int32_t sub_k, const bool has_m, float *sums,
                      const uint8_t *weights, const uint8_t *acts, int32_t n_blocks, int32_t m)
 {
@@ -66,13 +82,18 @@ INLINE void tile_ref(tensor_type type, const int32_t sub_k, const bool has_m, fl
     for (int32_t b = 0; b < n_blocks; b++) {
         for (int32_t r = 0; r < GROUP_ROWS; r++) {
             decoders_ref[type].decode(&w, weights, r);
-            if (sub_k)
+            if (sub_k == FLOAT_SUBS)
+                block_64_add(sums + r, &w, acts, m);
+            else if (sub_k)
                 block_256_add(sums + r, &w, acts, m, sub_k, has_m);
             else
                 block_32_add(sums + r, &w, acts, m, has_m);
         }
         weights += weight_bytes;
-        acts += (sub_k ? ACT_Q8_256_BYTES : ACT_Q8_32_BYTES) * m;
+        acts += (sub_k == FLOAT_SUBS ? 2 * ACT_Q8_32_BYTES
+                 : sub_k             ? ACT_Q8_256_BYTES
+                                     : ACT_Q8_32_BYTES) *
+                m;
     }
 }
 
@@ -84,6 +105,9 @@ INLINE void tile_ref(tensor_type type, const int32_t sub_k, const bool has_m, fl
     }
 
 QUANTISED_TYPES(DEFINE_TILE)
+#define DEFINE_CODED(X, TYPE, name, act, block_k, block_bytes, sub_k, ...)                         \
+    DEFINE_TILE(TYPE, name, sub_k, false)
+CODED_TYPES(DEFINE_CODED, )
 
 /* Float weights: a block is one k. */
 #define DEFINE_TILE_FLOAT(name, bytes)                                                             \

@@ -24,6 +24,14 @@ static void row_pack(uint8_t *block, const uint8_t *file, const type_layout *lay
             block += GROUP_ROWS * 2;
             continue;
         }
+        if (part->kind == PART_SPREAD) {
+            const uint64_t v = from ? scales_gather(from) : 0;
+            for (int i = 0; i < 4; i++, block += GROUP_ROWS * 2) {
+                const uint16_t number = (uint16_t)(v >> (16 * i));
+                memcpy(block + row * 2, &number, 2);
+            }
+            continue;
+        }
         for (int32_t i = 0; i < part->n_words; i++) {
             uint32_t v = from ? load_u32(from + i * 4) : 0;
             if (part->kind == PART_FLIP)
@@ -47,7 +55,10 @@ static bool block_is_finite(tensor_type type, const uint8_t *file, const type_la
         return *file < E8M0_NONE;
     bool finite = true;
     for (int32_t p = 0; p < layout->n_scales; p++)
-        finite &= (load_u16(file + layout->parts[p].file_offset) & 0x7fff) < F16_INFINITE;
+        finite &= ((layout->parts[p].kind == PART_SPREAD
+                        ? scales_gather(file + layout->parts[p].file_offset)
+                        : load_u16(file + layout->parts[p].file_offset)) &
+                   0x7fff) < F16_INFINITE;
     return finite;
 }
 
@@ -87,6 +98,13 @@ static void block_256_unpack(float *out, const row_block *w, int32_t sub_k, bool
     }
 }
 
+/* Blocks of 64: sixteen weights a scale. */
+static void block_64_unpack(float *out, const row_block *w)
+{
+    for (int32_t i = 0; i < 64; i++)
+        out[i] = w->fine[i / 16] * (float)w->q[i];
+}
+
 static void block_unpack(tensor_type type, float *out, const uint8_t *block, int32_t r)
 {
     const type_decoder *d = &decoders_ref[type];
@@ -99,7 +117,9 @@ static void block_unpack(tensor_type type, float *out, const uint8_t *block, int
         out[0] = decode_bf16_ref(block, r);
     } else {
         d->decode(&w, block, r);
-        if (d->sub_k)
+        if (d->sub_k == FLOAT_SUBS)
+            block_64_unpack(out, &w);
+        else if (d->sub_k)
             block_256_unpack(out, &w, d->sub_k, d->has_m);
         else
             block_32_unpack(out, &w, d->has_m);

@@ -6,6 +6,7 @@
 
 #include "base/fmath.h"
 #include "kernel/attend.h"
+#include "kernel/delta.h"
 
 static void rmsnorm_ref(float *y, const float *x, const float *w, int64_t d, float eps)
 {
@@ -130,6 +131,7 @@ void ref_rows_init(kernel_table *table)
 #undef SET_ROW
     table->kv_plain = KV_F16;
     table->attend = &attend_ref;
+    table->delta = &delta_ref;
 }
 
 /* Keys and values are activations too: on the float tier they stay float unless the cache is to be

@@ -96,7 +96,8 @@ static const attention_tensors *present_layer(const model_pass *p)
 /* Turns to the layer's slots of a store; an encoder's serve the layer that is under way alone. */
 static void set_slots(const model_pass *p, attend_layer *a, const kv_store *kv)
 {
-    const int32_t layer = shape_encodes(&p->r->layout->shape) ? 0 : p->layer;
+    const int32_t layer =
+        shape_encodes(&p->r->layout->shape) ? 0 : p->r->layout->layer[p->layer].kv;
     a->head.keys = kv_at(kv, KV_KEYS, layer, 0);
     a->head.values = kv_at(kv, KV_VALUES, layer, 0);
     a->key_bytes = kv->side[KV_KEYS].head_bytes;

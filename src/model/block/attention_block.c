@@ -229,7 +229,8 @@ static void store_row(model_pass *p, const program_step *at, int32_t i, void *sc
     rotate(p, a, k, i, a->n_heads_kv);
     if (y->head_norm.rotated)
         norm_heads(p, at, q, k);
-    block_store_heads(p, at, kv, shape_encodes(s) ? 0 : at->layer, i, ws->slot[i], scratch);
+    block_store_heads(p, at, kv, shape_encodes(s) ? 0 : layer_of(p, at)->kv, i, ws->slot[i],
+                      scratch);
 }
 
 static void store_rows(model_pass *p, const program_step *s, int32_t from, int32_t to,
@@ -285,4 +286,4 @@ static void write(program_writer *w)
 }
 
 const block_class attention_block = {
-    .name = "attention", .bind = bind, .write = write, .needs = attend_needs};
+    .name = "attention", .bind = bind, .write = write, .needs = attend_needs, .attends = true};

@@ -47,7 +47,7 @@ drey_status block_bind_head_norms(binder *b, attention_tensors *t)
         return bind_own_norms(b, t);
     if (!wide && !s->arch->head_norms)
         return DREY_OK;
-    if (s->arch->norms_optional && !binder_has(b, "attn_q_norm.weight"))
+    if (shape_has_form(s, FORM_OPTIONAL_NORMS) && !binder_has(b, "attn_q_norm.weight"))
         return DREY_OK;
     t->head_norm.rotated = shape_has_form(s, FORM_ROTATED_NORMS);
     TRY(bind_vector(b, "attn_q_norm.weight", wide ? attention_queries(a) : a->head_dim,

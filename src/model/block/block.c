@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "model/binder.h"
+#include "common/num.h"
 #include "model/pass_steps.h"
 #include "model/workspace.h"
 #include "state/cache_room.h"
@@ -42,33 +43,83 @@ block_list list_blocks(const model_shape *s)
     return list;
 }
 
-bool layer_has_state(const model_shape *s, int32_t layer)
+bool layer_attends(const model_shape *s, int32_t layer)
 {
-    bool has = false;
+    bool attends = false;
     for (const block_class *const *b = layer_blocks(s, layer); *b; b++)
-        has = has || (*b)->store;
-    return has;
+        attends = attends || (*b)->attends;
+    return attends;
+}
+
+/* The block that has a layer's state; NULL: none has. */
+static const block_class *state_block(const model_shape *s, int32_t layer)
+{
+    const block_class *const *b = layer_blocks(s, layer);
+    while (*b && !(*b)->store)
+        b++;
+    return *b;
+}
+
+const store_class *layer_store(const model_shape *s, int32_t layer)
+{
+    const block_class *block = state_block(s, layer);
+    return block ? block->store : NULL;
+}
+
+/* Counts a layer in the store of its state. */
+static void add_state(cache_spec *spec, const model_shape *s, int32_t layer)
+{
+    const block_class *block = state_block(s, layer);
+    int32_t i = 1;
+    if (!block)
+        return;
+    while (i < spec->n_stores && spec->store[i].class != block->store)
+        i++;
+    assert(i < CACHE_STORES);
+    if (i == spec->n_stores) {
+        spec->n_stores++;
+        spec->store[i].class = block->store;
+        spec->store[i].shape = (store_shape){.format = KV_F32};
+        block->store_shape(s, layer, &spec->store[i].shape);
+    }
+    spec->store[i].shape.n_layers++;
+}
+
+int32_t model_state_stride(const model_shape *s)
+{
+    size_t most = 0;
+    int32_t stride = STORE_BLOCK;
+    store_shape shape = {.format = KV_F32};
+    for (int32_t i = 0; i < s->n_layers && shape_has_states(s); i++) {
+        const block_class *block = state_block(s, i);
+        if (!block)
+            continue;
+        block->store_shape(s, i, &shape);
+        most = max_size(most, block->store->state_bytes(block->store, &shape));
+    }
+    while ((size_t)stride * (size_t)s->n_embd < 16 * most)
+        stride *= 2;
+    return stride;
 }
 
 cache_spec model_cache_spec(const model_shape *s, kv_format format)
 {
-    const arch_layers *layers = s->arch ? s->arch->layers : NULL; /* a shape may be sizes alone */
-    const store_class *store = layers ? layers->store : NULL;
+    const bool states = shape_has_states(s);
     store_shape shape = {.n_layers = s->n_layers,
                          .n_heads = s->attention[0].n_heads_kv,
                          .k_dim = s->attention[0].head_dim,
                          .v_dim = s->attention[0].v_dim,
                          .format = format};
     cache_spec spec = {.store = {{&kv_class, shape}}, .n_stores = 1};
-    if (!store)
+    if (!states)
         return spec;
-    spec.in_blocks = store->in_blocks;
-    shape.n_layers = 0;
-    for (int32_t i = 0; i < s->n_layers; i++)
-        shape.n_layers += layer_has_state(s, i);
-    spec.store[1].class = store;
-    spec.store[1].shape = shape;
-    spec.n_stores += shape.n_layers > 0;
+    spec.in_blocks = true;
+    spec.stride = s->recurrent.stride;
+    spec.store[0].shape.n_layers = 0;
+    for (int32_t i = 0; i < s->n_layers; i++) {
+        spec.store[0].shape.n_layers += layer_attends(s, i);
+        add_state(&spec, s, i);
+    }
     return spec;
 }
 

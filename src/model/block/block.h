@@ -3,6 +3,7 @@
  *
  *   attention      x += O attend(Q n, K n, V n)         n = norm(x)
  *   cross          x += O attend(Q n, an encoder's output)
+ *   short conv     x += Out (c * taps of b * x of the rows before)         [b; c; x] = In n
  *   feed-forward   x += Down (act(Gate n) * Up n)
  *   experts        the same of the experts that a router chooses for each row, and of a shared one
  *
@@ -17,6 +18,7 @@
 #include "model/layout.h"
 #include "model/pass.h"
 #include "model/pass_program.h"
+#include "state/recurrent.h"
 
 typedef struct kv_store kv_store;
 typedef struct binder binder; /* model/binder.h */
@@ -30,19 +32,24 @@ struct block_class {
     /* Asks for its own buffers, the same for all layers, which it numbers from BUFFER_OWN on
      * (workspace.h). NULL: it has none. */
     void (*needs)(buffer_needs *n);
-    const store_class *store; /* store of its state; NULL: keys and values, or none */
+    bool attends; /* it has keys and values */
+    /* Store of its state, and that one's sizes in a layer. NULL: it has none. */
+    const store_class *store;
+    void (*store_shape)(const model_shape *s, int32_t layer, store_shape *out);
 };
 
 extern const block_class ends_block, attention_block, cross_block, feed_forward_block,
-    experts_block;
+    experts_block, short_conv_block;
 
 /* The blocks of a layer, in their order, and then NULL. */
 const block_class *const *layer_blocks(const model_shape *s, int32_t layer);
 /* The kinds of all layers' blocks. */
 block_list list_blocks(const model_shape *s);
 
-/* One of its blocks has a state. */
-bool layer_has_state(const model_shape *s, int32_t layer);
+/* One of its blocks has keys and values. */
+bool layer_attends(const model_shape *s, int32_t layer);
+/* The store of its state; NULL: it has none. */
+const store_class *layer_store(const model_shape *s, int32_t layer);
 
 /* ends_block stands for what is around the layers: it has buffers, and binds and writes nothing.
  * What comes before the layers: rows become the residual stream; and what comes after them: logits,
@@ -138,10 +145,9 @@ void block_write_ffn_norm(program_writer *w);
 /* Biases and activation of gate and up: a step of columns. */
 void block_activate(model_pass *p, const program_step *s, int32_t from, int32_t to, int64_t k_from,
                     int64_t k_to);
-/* Steps of a layer with a running state (state/recurrent.h): the place of row i's record, in a step
- * of rows; and the mix after that, which puts the rows' outputs into a buffer of the block. */
-float *block_record(const model_pass *p, const program_step *s, int32_t i);
-void block_recur(model_pass *p, const program_step *s, int32_t to);
+/* The mix of a layer with a running state (state/recurrent.h), whose units the threads share. Of
+ * the present step's layer compute gets the pass as its user: a row's buffers have its number. */
+void block_recur(model_pass *p, recurrent_rows_fn *compute);
 /* Attention of the rows whose queries are in the workspace: to their own cache, or to what an
  * encoder has put out (cache_cross). DREY_ERR_IO: what is away. */
 drey_status block_attend(model_pass *p, bool cross, drey_error *err);

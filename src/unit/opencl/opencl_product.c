@@ -58,7 +58,7 @@ drey_status opencl_build(opencl_unit *u, drey_error *err)
 static const char *kernel_name(tensor_type type)
 {
 #define KERNEL_NAME(TYPE, name, act, block_k, block_bytes) [TYPE_##TYPE] = "dot_" #name,
-    static const char *const names[TYPE_LIMIT] = {KERNEL_TYPES(KERNEL_NAME)};
+    static const char *const names[TYPE_LIMIT] = {KERNEL_DEVICE_TYPES(KERNEL_NAME)};
 #undef KERNEL_NAME
     return names[type];
 }

@@ -11,8 +11,6 @@
 
 #include "engine/config.h"
 #include "support/faults/disk.h"
-#include "support/rng.h"
-#include "support/scene.h"
 #include "support/writing.h"
 
 enum { COMPANY_CONTEXT = 90 };

@@ -36,15 +36,24 @@ void damage(const char *path, const char *tensor, int64_t row, int scale, bool i
     if (!t)
         abort();
     const type_layout *layout = layout_find(t->type);
+    const bool is_spread = layout->parts[scale].kind == PART_SPREAD;
     if (layout->block_k > 1 && layout->parts[scale].kind != PART_U16 &&
-        layout->parts[scale].kind != PART_U8)
+        layout->parts[scale].kind != PART_U8 && !is_spread)
         abort();
     uint64_t at = t->offset + (uint64_t)(row * type_row_bytes(type_find(t->type), t->dims[0])) +
                   layout->parts[scale].file_offset;
     uint32_t bits;
     size_t n = bad_bits(t->type, infinite, &bits);
-    int fd = open(gguf_shard_path(g, t->part), O_WRONLY);
-    if (fd < 0 || pwrite(fd, &bits, n, (off_t)at) != (ssize_t)n || close(fd) != 0)
+    uint8_t bytes[8];
+    int fd = open(gguf_shard_path(g, t->part), O_RDWR);
+    memcpy(bytes, &bits, sizeof bits);
+    if (is_spread) {
+        n = sizeof bytes;
+        if (pread(fd, bytes, n, (off_t)at) != (ssize_t)n)
+            abort();
+        scales_scatter(bytes, (scales_gather(bytes) & ~UINT64_C(0xffff)) | bits);
+    }
+    if (fd < 0 || pwrite(fd, bytes, n, (off_t)at) != (ssize_t)n || close(fd) != 0)
         abort();
     gguf_close(&g);
 }

@@ -2,8 +2,6 @@
 #include "support/faults/guard.h"
 #include "support/test.h"
 
-#include <stdint.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

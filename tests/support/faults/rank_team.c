@@ -1,10 +1,6 @@
 /* See rank_team.h. */
 #include "support/faults/rank_team.h"
 
-#include <stdio.h>
-#include "base/usual.h"
-#include "support/scene.h"
-
 rank_team team;
 team_settings next_team;
 const int32_t team_prompt[N_PROMPT] = {5, 77, 140, 9, 201, 33, 60, 7, 120};

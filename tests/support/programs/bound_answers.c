@@ -213,7 +213,6 @@ static int32_t write_all(const part *p, answer *answers, int32_t n)
 
 static void put(void *user, const char *bytes, size_t n, const char *from)
 {
-    (void)from;
     fwrite(bytes, 1, n, user);
 }
 

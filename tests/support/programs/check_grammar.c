@@ -5,7 +5,6 @@
  *     {"takes": [true, false]}     with "not_held", or     {"refused": "the schema at #/a: ..."} */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/json_value.h"
 #include "common/json_writer.h"

@@ -9,7 +9,6 @@
 #include "support/drafts/eagle_file.h"
 #include "support/faults/damage.h"
 #include "support/logit_toys.h"
-#include "support/toy.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,46 +6,57 @@
 #include "common/num.h"
 #include "model/binder.h"
 #include "model/block/block.h"
-#include "model/pass_steps.h"
 #include "model/workspace.h"
 #include "state/recurrent.h"
 
-/* ---- The store ---- */
+/* ---- The store: a unit is a head ---- */
+
+static int32_t n_units(const store_shape *s)
+{
+    return s->n_heads;
+}
 
 static int64_t state_numbers(const store_shape *s)
 {
-    return (int64_t)s->n_heads * s->v_dim;
+    return s->v_dim;
 }
 
-static int64_t record_numbers(const store_shape *s) /* decays, then values */
+/* Decays, then values, of all heads. */
+static size_t record_bytes(const store_shape *s)
 {
-    return 2 * state_numbers(s);
+    return 2 * sizeof(float) * (size_t)(s->n_heads * s->v_dim);
 }
 
-static void add_record(float *state, const float *record, int64_t n)
+static void add(const store_shape *s, int32_t unit, float *state, const uint8_t *record)
 {
+    const int64_t n = s->v_dim;
+    const float *decays = (const float *)(const void *)record + unit * n;
+    const float *values = decays + s->n_heads * n;
     for (int64_t i = 0; i < n; i++)
-        state[i] = state[i] * record[i] + record[n + i];
+        state[i] = state[i] * decays[i] + values[i];
 }
 
-static void add(const store_shape *s, float *state, const float *const *records, int32_t n)
+static void end(const store_shape *s, const kernel_table *kernels, int32_t unit, float *to,
+                const float *from, uint8_t *const records[RECURRENT_BLOCK])
 {
-    for (int32_t i = 0; i < n; i++)
-        add_record(state, records[i], state_numbers(s));
-}
-
-static void read(const store_shape *s, const float *state, const float *const *records, int32_t n,
-                 float *out)
-{
-    memcpy(out, state, (size_t)state_numbers(s) * sizeof *out);
-    add(s, out, records, n);
+    (void)kernels;
+    memmove(to, from, (size_t)s->v_dim * sizeof *to);
+    for (int32_t i = 0; i < RECURRENT_BLOCK; i++)
+        add(s, unit, to, records[i]);
 }
 
 static const recurrent_class sum_class = {.store = RECURRENT_STORE("a running sum"),
-                                          .record_numbers = record_numbers,
+                                          .n_units = n_units,
+                                          .record_bytes = record_bytes,
                                           .state_numbers = state_numbers,
-                                          .add = add,
-                                          .read = read};
+                                          .end = end};
+
+static void sizes(const model_shape *s, int32_t layer, store_shape *out)
+{
+    (void)layer;
+    out->n_heads = s->attention[0].n_heads_kv;
+    out->v_dim = s->attention[0].v_dim;
+}
 
 /* ---- The block ---- */
 
@@ -92,26 +103,43 @@ static void norm(model_pass *p, const program_step *s, int32_t from, int32_t to,
     block_norm(p, tensors_of(p, s)->norm, NULL, from, to);
 }
 
-static void store(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
+/* Writes a unit's part of a row's record. */
+static void make_record(const model_pass *p, const program_step *s, int32_t unit,
+                        const recurrent_row *row)
 {
     const attention_shape *a = &p->r->layout->shape.attention[0];
     const int64_t n = attention_values(a), v_dim = a->v_dim, k_dim = a->head_dim;
+    const float *k = block_row(p, s, SUM_K, row->row) + unit * k_dim,
+                *v = block_row(p, s, SUM_V, row->row) + unit * v_dim;
+    float *record = (float *)(void *)row->records[row->n - 1] + unit * v_dim;
+    for (int64_t j = 0; j < v_dim; j++) {
+        const float x = k[j % k_dim];
+        record[j] = 0.5f + 0.45f * x / (1 + fabsf(x));
+        record[n + j] = v[j];
+    }
+}
+
+static void compute(void *user, int32_t thread, int32_t unit, const float *state,
+                    const recurrent_row *rows, int32_t n)
+{
     (void)thread;
-    for (int32_t i = from; i < to; i++) {
-        const float *k = block_row(p, s, SUM_K, i), *v = block_row(p, s, SUM_V, i);
-        float *record = block_record(p, s, i);
-        for (int64_t j = 0; j < n; j++) {
-            const float x = k[j / v_dim * k_dim + j % v_dim % k_dim];
-            record[j] = 0.5f + 0.45f * x / (1 + fabsf(x));
-            record[n + j] = v[j];
-        }
+    const model_pass *p = user;
+    const attention_shape *a = &p->r->layout->shape.attention[0];
+    const store_shape sum = {.n_heads = a->n_heads_kv, .v_dim = a->v_dim};
+    for (int32_t i = 0; i < n; i++) {
+        float *out = block_row(p, p->walk.step, SUM_V, rows[i].row) + unit * sum.v_dim;
+        make_record(p, p->walk.step, unit, &rows[i]);
+        memcpy(out, state, (size_t)sum.v_dim * sizeof *out);
+        for (int32_t j = 0; j < rows[i].n; j++)
+            add(&sum, unit, out, rows[i].records[j]);
     }
 }
 
 static drey_status recur(model_pass *p, const program_step *s, drey_error *err)
 {
+    (void)s;
     (void)err;
-    block_recur(p, s, SUM_V);
+    block_recur(p, compute);
     return DREY_OK;
 }
 
@@ -142,7 +170,6 @@ static void write(program_writer *w)
     write_rows(w, norm);
     write_reads(w, BUFFER_Y, s->n_embd);
     write_product(w, (written_product[]){{t->q, SUM_Q}, {t->k, SUM_K}, {t->v, SUM_V}}, 3);
-    write_rows(w, store);
     write_mix(w, recur);
     write_rows(w, gate);
     write_reads(w, SUM_OUT, attention_out(&s->attention[0]));
@@ -150,8 +177,12 @@ static void write(program_writer *w)
     write_rows(w, add_up);
 }
 
-static const block_class sum_block = {
-    .name = "sum", .bind = bind, .write = write, .needs = needs, .store = &sum_class.store};
+static const block_class sum_block = {.name = "sum",
+                                      .bind = bind,
+                                      .write = write,
+                                      .needs = needs,
+                                      .store = &sum_class.store,
+                                      .store_shape = sizes};
 
 /* ---- The architecture ---- */
 
@@ -163,5 +194,5 @@ static const block_class *const *blocks_of(const model_shape *s, int32_t layer)
     return layer % 2 ? sums : attends;
 }
 
-static const arch_layers layers = {blocks_of, &sum_class.store};
+static const arch_layers layers = {blocks_of, true};
 const arch sum_arch = {.name = "sum", .layers = &layers};

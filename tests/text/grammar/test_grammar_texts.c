@@ -1,9 +1,6 @@
 /* Texts with a grammar: they are texts of it, end where it says, and are the same with every draft,
  * sampled or not. The matrix has more combinations. */
-#include <stdlib.h>
-#include <string.h>
 #include "engine/config.h"
-#include "engine/engine.h"
 #include "support/faults/disk.h"
 #include "support/grammar/grammar_text.h"
 #include "support/toy_models.h"

@@ -1,8 +1,5 @@
 /* Attention of trees, as drey bench kernels measures it: the tree is the likeliest one, and the
  * naive way computes what ours does. */
-#include <math.h>
-#include <string.h>
-#include "kernel/attend.h"
 #include "bench/tree_attention.h"
 #include "support/test.h"
 

@@ -692,7 +692,6 @@ static void names_all(const char *text, const char *path, const char *prefix, co
 /* Tiers of processors: those that this build has, which may be all that the file names or not. */
 static void tier_is_named(void *user, const char *type, const char *tier, const char *own)
 {
-    (void)type, (void)own;
     if (!names_option(user, "", tier))
         fail_msg("a completion does not name the tier %s", tier);
 }
@@ -718,7 +717,7 @@ TEST(hints_name_options_of_their_commands)
 {
     char words[HINT_BYTES], word[HINT_BYTES];
     for (size_t u = 0; u < cli_n_usages; u++)
-        for (int hint = 0; hint <= DREY_HINT_HEADS; hint++) {
+        for (int hint = 0; hint <= DREY_HINT_IMPORTANCE; hint++) {
             const cli_command command = cli_usages[u].command;
             bool other = false; /* the words are about another command */
             hint_words((drey_hint)hint, command, NULL, words);
@@ -751,6 +750,8 @@ TEST(hints_name_options_of_their_commands)
                         " (drey train medusa -m 'my models/it'\\''s.gguf')");
     assert_string_equal(hint_words(DREY_HINT_PLANES, CLI_CHAT, "x.gguf", words),
                         " (drey prepare --planes x.gguf)");
+    assert_string_equal(hint_words(DREY_HINT_IMPORTANCE, CLI_QUANTIZE, "x.gguf", words),
+                        " (drey imatrix -f TEXT -o FILE -m x.gguf, and --imatrix FILE)");
     assert_string_equal(hint_words(DREY_HINT_N_CONTEXT, CLI_PERPLEXITY, NULL, words), "");
 }
 

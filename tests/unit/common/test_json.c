@@ -1,8 +1,5 @@
 /* JSON events, the parts of strings, and what the writer makes of numbers and lines. Broken texts
  * are in test_template and in the server's tests; any bytes in fuzz_json. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/json_buffer.h"
 #include "common/json_template.h"
@@ -72,7 +69,6 @@ TEST(numbers_and_lines)
 
 static void add(void *user, const char *bytes, size_t n, const char *from)
 {
-    (void)from;
     strncat(user, bytes, n);
 }
 

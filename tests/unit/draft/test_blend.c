@@ -88,7 +88,6 @@ typedef struct scripted {
 
 static drey_status scripted_begin(drafter *d, const int32_t *tokens, int32_t n, drey_error *err)
 {
-    (void)tokens;
     return DREY_OK;
 }
 
@@ -134,7 +133,6 @@ static void scripted_give_up(drafter *d)
 static void scripted_reroot(drafter *d, const token_tree *tree, const int32_t *path, int32_t n_path,
                             int32_t next, const int32_t *moved)
 {
-    (void)moved;
     ((scripted *)d)->n_reroots++;
 }
 

@@ -2,8 +2,6 @@
  * its guesses are worth. */
 #include "draft/lookup_drafter.h"
 #include "support/scene.h"
-#include "support/test.h"
-#include "support/tree_path.h"
 
 enum { CAPACITY = 300 };
 

@@ -1,7 +1,5 @@
 /* Configurations made of public options: each contradiction with its sentence, what is taken where
  * nothing was asked for, and that nothing of the caller's is kept but the models. */
-#include <math.h>
-#include <string.h>
 #include "draft/drafter_kind.h"
 #include "engine/config.h"
 #include "support/toy_models.h"

@@ -1,18 +1,13 @@
 /* A store whose values are the fronts of its keys: what a cache of it commits, moves, copies, cuts
  * and hands out in pieces is attended to as softmax in double precision says; and the sides of a
  * store of unlike widths are as wide as they should be. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "state/cache.h"
 #include "state/cache_room.h"
 #include "state/kept_positions.h"
 #include "state/kv.h"
-#include "support/rng.h"
 #include "support/scene.h"
-#include "support/test.h"
 
 enum {
     LAYERS = 2,

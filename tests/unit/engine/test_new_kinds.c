@@ -15,7 +15,6 @@ static int32_t prompt[N_PROMPT];
 
 static int set_up(void **state)
 {
-    (void)state;
     temp_dir();
     for (int32_t i = 0; i < N_PROMPT; i++)
         prompt[i] = 40 + i * 7 % 90;
@@ -24,7 +23,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     temp_dir_remove();
     return 0;
 }
@@ -76,28 +74,45 @@ static void close_sum(drey_session *s, drey_model *m)
     arch_of_test = NULL;
 }
 
-/* A pass advances what was certain when it began; the rest is for those after it, or for who
- * settles. A cut goes anywhere after that, and to multiples of a block before it. */
-TEST(a_state_goes_back_to_blocks)
+static recurrent_store *state_of(text_cache *cache)
+{
+    return recurrent_of(cache, cache_store(cache, 1)->class);
+}
+
+/* A prompt takes its states along; other passes advance what was certain when they began; the rest
+ * is for those after them, or for who settles. A cut goes anywhere after that, and before it to a
+ * state: the one before the newest, where a prompt ended, or a regular one. */
+TEST(a_state_goes_back_to_those_before)
 {
     drey_model *m;
     drey_session *s = open_sum(&m);
     text_cache *cache = &s->target_cache;
-    recurrent_store *r = recurrent_of(cache);
+    recurrent_store *r = state_of(cache);
+    const pass_row row = {.token = 50, .parent = -1};
     assert_int_equal(r->store.shape.n_layers, 1); /* of three, every other one */
     MUST(pass_prompt, &s->target, prompt, 37, 37, HEAD_NONE, NULL, NULL);
-    assert_true(r->base[0] == 0 && cache_certain(cache) == 0);
+    assert_true(r->base[0] == 32 && cache_certain(cache) == 32 && cache_has_previous(cache));
     assert_int_equal(cache_cut(cache, 35), 35);
-    MUST(pass_prompt, &s->target, prompt + 35, 15, 5, HEAD_NONE, NULL, NULL);
-    assert_true(r->base[0] == 32 && cache_certain(cache) == 32 && cache_end(cache) == 50);
-    cache_settle(cache, 3);
-    assert_int_equal(r->base[0], 32);
-    cache_settle(cache, 2);
-    assert_int_equal(r->base[0], 48);
+    for (int32_t i = 0; i < 15; i++) {
+        pass_group group = {.cache = cache, .rows = &row, .n = 1, .head = HEAD_ALL};
+        MUST(pass_run, &s->target, &group, 1);
+        cache_commit(cache, (int32_t[]){0}, 1);
+    }
+    assert_true(r->base[0] == 48 && cache_end(cache) == 50);
     assert_int_equal(cache_cut(cache, 49), 49);
     assert_int_equal(cache_cut(cache, 40), 32);
-    assert_true(r->base[0] == 32 && cache_end(cache) == 32);
-    assert_int_equal(cache_cut(cache, 5), 0);
+    assert_true(r->base[0] == 32 && cache_end(cache) == 32 && !cache_has_previous(cache));
+    assert_int_equal(cache_cut(cache, 30), 0);
+    MUST(pass_prompt, &s->target, prompt, 70, 9, HEAD_NONE, NULL, NULL);
+    for (int32_t i = 0; i < 20; i++) {
+        pass_group group = {.cache = cache, .rows = &row, .n = 1, .head = HEAD_ALL};
+        MUST(pass_run, &s->target, &group, 1);
+        cache_commit(cache, (int32_t[]){0}, 1);
+    }
+    assert_true(cache_end(cache) == 90 && cache_kept_at(cache, 48) >= 0); /* the prompt's mark */
+    assert_int_equal(cache_whole(cache, 70, 0), 64);                      /* a regular one */
+    assert_int_equal(cache_cut(cache, 63), 48);
+    assert_true(r->base[0] == 48);
     close_sum(s, m);
 }
 
@@ -107,23 +122,19 @@ TEST(a_state_has_one_history)
     drey_model *m;
     drey_session *s = open_sum(&m);
     text_cache *cache = &s->target_cache;
-    static uint8_t want[1 << 16], other[1 << 16];
+    static uint8_t want[1 << 12];
+    const size_t n = cache_state_size(cache, 0);
+    assert_true(n > 0 && n <= sizeof want && cache_n_states(cache) == 1);
     for (int32_t chunk = 1; chunk <= N_PROMPT; chunk += 23) {
         cache_clear(cache);
         MUST(pass_prompt, &s->target, prompt + 3, 60, 9, HEAD_NONE, NULL, NULL);
         const int32_t known = cache_cut(cache, 0);
         MUST(pass_prompt, &s->target, prompt + known, N_PROMPT, chunk, HEAD_NONE, NULL, NULL);
         cache_settle(cache, 0);
-        size_t at = 0;
-        for (int32_t i = 0; i < cache_n_pieces(cache); i++) {
-            size_t n = cache_piece_bytes(cache, i, cache_whole(cache, N_PROMPT));
-            assert_true(at + n <= sizeof want);
-            memcpy((chunk == 1 ? want : other) + at, cache_piece(cache, i, 0), n);
-            at += n;
-        }
-        assert_true(at > 0);
-        if (chunk > 1)
-            assert_memory_equal(want, other, at);
+        const uint8_t *now = cache_state(cache, 0, cache_whole(cache, N_PROMPT, 0));
+        if (chunk == 1)
+            memcpy(want, now, n);
+        assert_memory_equal(want, now, n);
     }
     close_sum(s, m);
 }

@@ -31,10 +31,11 @@ TEST(types_match_ggml)
 
 TEST(runnable_types)
 {
-    static const uint32_t runnable[] = {TYPE_F32,  TYPE_F16,    TYPE_BF16,   TYPE_Q4_0,
-                                        TYPE_Q4_1, TYPE_Q5_0,   TYPE_Q5_1,   TYPE_Q8_0,
-                                        TYPE_Q2_K, TYPE_Q3_K,   TYPE_Q4_K,   TYPE_Q5_K,
-                                        TYPE_Q6_K, TYPE_IQ4_NL, TYPE_IQ4_XS, TYPE_MXFP4};
+    static const uint32_t runnable[] = {
+        TYPE_F32,    TYPE_F16,   TYPE_BF16,    TYPE_Q4_0,   TYPE_Q4_1,  TYPE_Q5_0,    TYPE_Q5_1,
+        TYPE_Q8_0,   TYPE_Q2_K,  TYPE_Q3_K,    TYPE_Q4_K,   TYPE_Q5_K,  TYPE_Q6_K,    TYPE_IQ4_NL,
+        TYPE_IQ4_XS, TYPE_MXFP4, TYPE_IQ2_XXS, TYPE_IQ2_XS, TYPE_IQ2_S, TYPE_IQ3_XXS, TYPE_IQ3_S,
+        TYPE_IQ1_S,  TYPE_IQ1_M, TYPE_TQ1_0,   TYPE_TQ2_0,  TYPE_NVFP4};
     int n = 0;
     for (uint32_t i = 0; i < 100; i++)
         n += type_find(i) && type_find(i)->runnable;
@@ -311,7 +312,10 @@ TEST(refuses_tensors)
     refused_u64(AA + DIM, 33,
                 "tensor aa has rows of 33 elements, which do not divide into Q8_0 blocks of 32");
     refused_u32(AA + TYPE, 99, DREY_ERR_UNSUPPORTED, "tensor aa has the unknown type 99");
-    refused_u32(AA + TYPE, 31, DREY_ERR_UNSUPPORTED, "unknown type 31");
+    refused_u32(AA + TYPE, 5, DREY_ERR_UNSUPPORTED, "unknown type 5");
+    refused_u32(AA + TYPE, 31, DREY_ERR_UNSUPPORTED,
+                "made for an old llama.cpp; take the file in Q4_0");
+    refused_u32(AA + TYPE, 38, DREY_ERR_UNSUPPORTED, "type 38, made for an old llama.cpp");
     refused_u64(AA + OFFSET, 32, "aa is not a multiple of 64");
     refused_u64(AA + OFFSET, 128, "the tensors aa and bb overlap");
     refused_u64(AA + OFFSET, 64, "the tensors aa and bb overlap");

@@ -201,7 +201,7 @@ TEST(refuses_widths_that_no_kernel_has)
 
 TEST(refuses_routers_that_cannot_choose)
 {
-    static const toy_key gate[] = {{"expert_gating_func", GGUF_U32, 4, NULL}, {0}};
+    static const toy_key gate[] = {{"expert_gating_func", GGUF_U32, 5, NULL}, {0}};
     static const toy_key thirds[] = {{"expert_group_count", GGUF_U32, 3, NULL},
                                      {"expert_group_used_count", GGUF_U32, 1, NULL},
                                      {0}};
@@ -212,7 +212,7 @@ TEST(refuses_routers_that_cannot_choose)
     static const toy_key deep[] = {{"leading_dense_block_count", GGUF_U32, 4, NULL}, {0}};
     static const toy_key dense[] = {{"leading_dense_block_count", GGUF_U32, 1, NULL}, {0}};
     static const toy_key scale[] = {{"expert_weights_scale", GGUF_F32, -1, NULL}, {0}};
-    refused_keys(gate, "qwen2moe.expert_gating_func is 4");
+    refused_keys(gate, "qwen2moe.expert_gating_func is 5");
     refused_keys(thirds, "1 of 3 groups with 8 experts cannot give 2 experts");
     refused_keys(single, "1 of 8 groups with 8 experts cannot give 2 experts");
     refused_keys(none, "0 of 2 groups with 8 experts cannot give 2 experts");

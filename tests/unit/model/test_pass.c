@@ -3,8 +3,6 @@
  * test_deferred and test_reroot. */
 #include "session/session.h"
 #include "state/cache.h"
-#include "support/scene.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 
 enum { N_PROMPT = 70, N_TREE = 24, MAX_VOCAB = 2048 };

@@ -7,9 +7,6 @@
 #include "os/clock.h"
 #include "state/cache.h"
 #include "state/cache_room.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 
 #ifdef TESTS_SANITIZED

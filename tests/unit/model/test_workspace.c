@@ -1,11 +1,9 @@
 /* Buffers that blocks ask of a workspace: a block that only this test knows has its own buffers,
  * those of unlike blocks lie over each other, and what is planned is what is taken. */
-#include <string.h>
 
 #include "base/arena.h"
 #include "model/block/block.h"
 #include "support/scene.h"
-#include "support/test.h"
 
 enum { N_ROWS = 12, N_BYTES = 1000, N_PARTS = 3 };
 enum { OWN_ROWS = BUFFER_OWN, OWN_BYTES, OWN_LASTING, OWN_UNUSED, OWN_NONE };

@@ -39,7 +39,6 @@ TEST(packages_are_added_and_begin_again)
 static bool spend(void *user, int32_t token)
 {
     unsigned long long *uj = user;
-    (void)token;
     put(0, "energy_uj", *uj += 2000000);
     return true;
 }

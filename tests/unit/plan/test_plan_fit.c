@@ -1,8 +1,5 @@
 /* plan_make as a pure function: made-up inputs, no file, no engine. Its parts are the budget, more
  * budget is never less in memory, sessions add up, and the order of pinning holds. */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include "draft/drafter_kind.h"
 #include "drey/tune.h"
 #include "model/arch.h"

@@ -221,16 +221,6 @@ TEST(sums_of_a_text)
 
 /* ---- What does not show ---- */
 
-static bool same_file(const char *a, const char *b)
-{
-    size_t n_a, n_b;
-    uint8_t *x = bytes_file_read(a, &n_a), *y = bytes_file_read(b, &n_b);
-    bool same = n_a == n_b && memcmp(x, y, n_a) == 0;
-    free(x);
-    free(y);
-    return same;
-}
-
 static void check_ways(const toy_options *toy)
 {
     drey_model *m = toy_open("toy.gguf", toy);
@@ -245,14 +235,14 @@ static void check_ways(const toy_options *toy)
     engine.n_threads = 3;
     engine.prompt_chunk = 7;
     MUST(drey_imatrix, &o, NULL);
-    assert_true(same_file(one, other));
+    assert_true(same_files(one, other));
     drey_status status = DREY_ERR_MEMORY; /* the smallest budget: little is pinned */
     engine.prompt_chunk = 0;
     for (engine.memory_bytes = smallest_budget(&engine, NULL); status == DREY_ERR_MEMORY;
          engine.memory_bytes += 1 << 16)
         status = drey_imatrix(&o, NULL, NULL);
     assert_int_equal(status, DREY_OK);
-    assert_true(same_file(one, other));
+    assert_true(same_files(one, other));
     drey_model_close(&m);
 }
 

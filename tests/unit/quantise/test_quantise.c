@@ -1,8 +1,10 @@
 /* Quantising: each type's error against what so many bits allow, as drey's own kernels decode it;
  * mixtures; the whole file; what is refused. */
 #include "drey/quantize.h"
+#include "kernel/code_books.h"
 #include "kernel/kernel.h"
 #include "quantise/block_encode.h"
+#include "quantise/book_search.h"
 #include "quantise/importance.h"
 #include "support/bytes_file.h"
 #include "support/scene.h"
@@ -41,10 +43,11 @@ static double error_of(const float *x, const float *y, int64_t k)
     return sum > 0 ? sqrt(error / sum) : sqrt(error);
 }
 
-static const uint32_t encoded[] = {TYPE_Q4_0, TYPE_Q4_1,   TYPE_Q5_0, TYPE_Q5_1,
-                                   TYPE_Q8_0, TYPE_IQ4_NL, TYPE_Q2_K, TYPE_Q3_K,
-                                   TYPE_Q4_K, TYPE_Q5_K,   TYPE_Q6_K, TYPE_IQ4_XS};
-enum { N_ENCODED = sizeof encoded / sizeof *encoded };
+static const uint32_t encoded[] = {
+    TYPE_IQ2_XXS, TYPE_IQ2_XS, TYPE_IQ2_S, TYPE_IQ3_XXS, TYPE_IQ3_S, /* with code books */
+    TYPE_Q4_0,    TYPE_Q4_1,   TYPE_Q5_0,  TYPE_Q5_1,    TYPE_Q8_0,  TYPE_IQ4_NL,
+    TYPE_Q2_K,    TYPE_Q3_K,   TYPE_Q4_K,  TYPE_Q5_K,    TYPE_Q6_K,  TYPE_IQ4_XS};
+enum { N_BOOKS = 5, N_ENCODED = sizeof encoded / sizeof *encoded };
 
 /* No code of b bits per number has a relative error of normal numbers below 2^-b (Shannon). A
  * uniform one needs a quarter of a bit more, and the ends of its range some: 1.2 bits in all. */
@@ -86,7 +89,8 @@ TEST(what_fits_stays)
     float x[K], back[K];
     for (int i = 0; i < N_ENCODED; i++) {
         for (int k = 0; k < K; k++)
-            x[k] = encoded[i] == TYPE_IQ4_NL || encoded[i] == TYPE_IQ4_XS
+            x[k] = i < N_BOOKS ? 0.5f * (float)(k % 2 ? 1 : -1)
+                   : encoded[i] == TYPE_IQ4_NL || encoded[i] == TYPE_IQ4_XS
                        ? 0.5f * (float)(k % 2 ? 1 : -127)
                        : 0.5f * (float)(k % 4 == 0);
         round_trip(back, encoded[i], x, NULL, K);
@@ -112,8 +116,9 @@ TEST(odd_rows)
                 round_trip(back, encoded[i], x, kind == 3 ? none : NULL, K);
                 for (int k = 0; k < K; k++)
                     assert_true(isfinite(back[k]));
+                /* A book has no 0, and less than an f16's least step between other numbers. */
                 if (fabsf(scales[s]) < 1e20f)
-                    assert_true(error_of(x, back, K) <= 1.0001);
+                    assert_true(error_of(x, back, K) <= (i < N_BOOKS ? 1.4 : 1.0001));
             }
 }
 
@@ -137,6 +142,96 @@ TEST(importance_counts)
         }
         assert_true(with < 0.9 * without);
     }
+}
+
+/* ---- Code books ---- */
+
+/* Books say more with as many bits than steps of a type of their size do. */
+TEST(books_are_better_than_steps)
+{
+    rng r = rng_from(5);
+    float x[K], back[K];
+    double error[TYPE_LIMIT];
+    for (int i = 0; i < K; i++)
+        x[i] = 0.02f * normal(&r);
+    for (int i = 0; i < N_ENCODED; i++) {
+        round_trip(back, encoded[i], x, NULL, K);
+        error[encoded[i]] = error_of(x, back, K);
+    }
+    assert_true(error[TYPE_IQ3_S] < 0.95 * error[TYPE_Q3_K]); /* 110 bytes both */
+    assert_true(error[TYPE_IQ3_XXS] < 1.4 * error[TYPE_IQ3_S]);
+    assert_true(error[TYPE_IQ2_S] < 0.95 * error[TYPE_Q2_K]); /* 82 and 84 bytes */
+    assert_true(error[TYPE_IQ2_XS] < 1.25 * error[TYPE_IQ2_S]);
+    assert_true(error[TYPE_IQ2_XXS] < 1.2 * error[TYPE_IQ2_XS]);
+}
+
+static const float *entry_of(uint32_t type, int32_t i, int32_t group)
+{
+    static float entry[8];
+    const void *book = type == TYPE_IQ2_XXS   ? (const void *)(books.iq2_xxs + i)
+                       : type == TYPE_IQ2_XS  ? (const void *)(books.iq2_xs + i)
+                       : type == TYPE_IQ2_S   ? (const void *)(books.iq2_s + i)
+                       : type == TYPE_IQ3_XXS ? (const void *)(books.iq3_xxs + i)
+                                              : (const void *)(books.iq3_s + i);
+    const float unit = group == 8 ? 8 : type == TYPE_IQ3_XXS ? 4 : 1;
+    for (int32_t k = 0; k < group; k++)
+        entry[k] = (float)((const uint8_t *)book)[k] / unit;
+    return entry;
+}
+
+static double weighed_error(const float *q, const float *x, const float *w, int32_t n)
+{
+    double error = 0;
+    for (int32_t k = 0; k < n; k++)
+        error += (double)w[k] * pow((double)(q[k] - x[k]), 2);
+    return error;
+}
+
+/* No entry is nearer than the one that is found, whatever the weights. */
+TEST(nearest_entry)
+{
+    static const int32_t sizes[N_BOOKS] = {256, 512, 1024, 256, 512};
+    rng r = rng_from(6);
+    for (int i = 0; i < N_BOOKS; i++) {
+        const int32_t group = encoded[i] == TYPE_IQ3_XXS || encoded[i] == TYPE_IQ3_S ? 4 : 8;
+        const book_search *book = book_search_of((tensor_type)encoded[i]);
+        for (int round = 0; round < 400; round++) {
+            float x[16], w[16], q[16];
+            for (int k = 0; k < 16; k++) {
+                x[k] = 1.2f * book_search_most(book) * (float)rng_unit(&r) - 1;
+                w[k] = expf(2 * normal(&r));
+            }
+            book_search_round(book, q, x, w, 16, 1);
+            for (int32_t at = 0; at < 16; at += group) {
+                const uint32_t number = book_search_number(book, q + at);
+                assert_memory_equal(entry_of(encoded[i], (int32_t)number, group), q + at,
+                                    sizeof(float) * (size_t)group);
+                const double found = weighed_error(q + at, x + at, w + at, group);
+                for (int32_t e = 0; e < sizes[i]; e++)
+                    assert_true(found <= 1.00001 * weighed_error(entry_of(encoded[i], e, group),
+                                                                 x + at, w + at, group));
+            }
+        }
+    }
+}
+
+/* Where the number of minuses has to be even, the number that matters least changes its sign. */
+TEST(even_minuses)
+{
+    static const uint32_t types[] = {TYPE_IQ2_XXS, TYPE_IQ2_XS, TYPE_IQ3_XXS};
+    float x[K], back[K], weight[K];
+    for (int i = 0; i < 3; i++)
+        for (int weighed = 0; weighed < 2; weighed++) {
+            for (int k = 0; k < K; k++) {
+                x[k] = k % 8 == 3 ? 0.5f : k % 8 == 5 ? -1 : k % 16 == 9 ? -0.9f : 1;
+                weight[k] = k % 8 == 6 ? 0.01f : 1;
+            }
+            round_trip(back, types[i], x, weighed ? weight : NULL, K);
+            for (int k = 0; k < K; k++) {
+                const bool odd = k % 16 < 8, least = k % 8 == (weighed ? 6 : 3);
+                assert_int_equal(back[k] < 0, (x[k] < 0) != (odd && least));
+            }
+        }
 }
 
 /* ---- Files ---- */
@@ -212,17 +307,62 @@ TEST(mixture)
     drey_model_close(&m);
 }
 
+/* Writes an importance matrix of one entry. */
+static void write_importance(const char *path, const char *name, int32_t n);
+
+TEST(mixtures_of_books)
+{
+    const toy_options toy = floats();
+    drey_quantize_options o = options(temp_path("books.gguf"), "IQ3_M");
+    drey_quantize_report report;
+    gguf *g;
+    toy_write(o.input, &toy);
+    MUST(drey_quantize, &o, &report);
+    MUST(gguf_open, &g, o.output);
+    has_type(g, "output.weight", TYPE_Q6_K);
+    has_type(g, "token_embd.weight", TYPE_IQ3_S);
+    has_type(g, "blk.3.attn_q.weight", TYPE_IQ3_S);
+    has_type(g, "blk.3.attn_v.weight", TYPE_Q4_K);
+    has_type(g, "blk.3.attn_output.weight", TYPE_Q4_K);
+    has_type(g, "blk.0.ffn_down.weight", TYPE_Q5_0);   /* for Q4_K, */
+    has_type(g, "blk.1.ffn_down.weight", TYPE_IQ4_NL); /* and IQ3_S */
+    assert_int_equal(gguf_int(g, "general.file_type", -1), 27);
+    gguf_close(&g);
+
+    o = options(temp_path("two.gguf"), "IQ2_M");
+    o.importance = temp_path("imatrix");
+    write_importance(o.importance, "blk.3.attn_q.weight", toy.n_embd);
+    MUST(drey_quantize, &o, &report);
+    MUST(gguf_open, &g, o.output);
+    has_type(g, "output.weight", TYPE_Q5_K);
+    has_type(g, "token_embd.weight", TYPE_IQ3_S);
+    has_type(g, "blk.3.attn_q.weight", TYPE_IQ2_S);
+    has_type(g, "blk.4.attn_q.weight", TYPE_Q2_K); /* of which nothing is known */
+    has_type(g, "blk.3.attn_output.weight", TYPE_IQ3_S);
+    assert_int_equal(report.n_unimportant, report.n_changed - 1);
+    const gguf_tensor *t = gguf_find_tensor(g, "blk.3.attn_q.weight");
+    assert_int_equal(t->n_bytes, t->dims[1] * (t->dims[0] / 256) * 82);
+    gguf_close(&g);
+    drey_model *m; /* and it runs */
+    MUST(drey_model_open, &m, o.output);
+    drey_model_close(&m);
+}
+
 /* The same bytes from any number of threads, in little memory, and from a split model. */
 TEST(same_file_from_any_threads)
 {
     toy_options toy = floats();
     toy_write(temp_path("f16.gguf"), &toy);
-    drey_quantize_options o = options(temp_path("one.gguf"), "Q3_K_M");
-    MUST(drey_quantize, &o, NULL);
-    o.output = temp_path("three.gguf");
-    o.n_threads = 3;
-    MUST(drey_quantize, &o, NULL);
-    assert_true(same_files(temp_path("one.gguf"), temp_path("three.gguf")));
+    drey_quantize_options o;
+    for (int i = 0; i < 2; i++) {
+        o = options(temp_path("one.gguf"), i ? "Q3_K_M" : "IQ3_S");
+        o.force = true;
+        MUST(drey_quantize, &o, NULL);
+        o.output = temp_path("three.gguf");
+        o.n_threads = 3;
+        MUST(drey_quantize, &o, NULL);
+        assert_true(same_files(temp_path("one.gguf"), temp_path("three.gguf")));
+    }
     o.output = temp_path("small.gguf");
     o.memory_bytes = 1 << 20;
     REFUSED(DREY_ERR_MEMORY, "M of memory", drey_quantize, &o, NULL);
@@ -255,7 +395,12 @@ TEST(what_is_refused)
     drey_quantize_options o = options(to, "Q4_K_M");
     toy_write(o.input, &toy);
     o.type = "Q4_K_X";
-    refused(&o, DREY_ERR_USAGE, "is no type to quantise to; there are Q2_K");
+    refused(&o, DREY_ERR_USAGE, "is no type to quantise to; there are IQ2_XXS");
+    static const char *const few[] = {"IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ2_M", "IQ3_XXS", "IQ3_XS"};
+    for (size_t i = 0; i < sizeof few / sizeof *few; i++) {
+        o.type = few[i];
+        refused(&o, DREY_ERR_USAGE, "takes an importance matrix");
+    }
     o = options(temp_path("f16.gguf"), "Q4_K_M");
     refused(&o, DREY_ERR_USAGE, "is what is read");
     bytes_file_write(to, "mine", 4);
@@ -345,6 +490,14 @@ static void write_new(gguf_writer *w, const char *name, int32_t n, float value)
     }
     writer_align(w, 32);
     writer_put(w, &(float){10}, sizeof(float));
+}
+
+static void write_importance(const char *path, const char *name, int32_t n)
+{
+    gguf_writer w;
+    write_old(&w, name, n, 1);
+    assert_true(writer_save(&w, path));
+    writer_free(&w);
 }
 
 TEST(importance_of_both_kinds)

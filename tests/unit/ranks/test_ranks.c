@@ -6,7 +6,6 @@
 #include "session/session_probe.h"
 #include "support/faults/rank_team.h"
 #include "support/logit_toys.h"
-#include "support/scene.h"
 
 TEST(every_architecture)
 {
@@ -239,17 +238,12 @@ static void count_down(void)
 
 static int cancel_reading(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 {
-    (void)user;
-    (void)part;
-    (void)offset;
-    (void)n_bytes;
     count_down();
     return 0;
 }
 
 static void cancel_sending(uint8_t *bytes, size_t n)
 {
-    (void)n;
     if (((const ranks_head *)(const void *)bytes)->kind == RANKS_ROWS)
         count_down();
 }
@@ -332,7 +326,6 @@ static int32_t n_back;
 
 static void count_rows_back(uint8_t *bytes, size_t n)
 {
-    (void)n;
     n_back += ((const ranks_head *)(const void *)bytes)->kind == RANKS_ROWS;
 }
 
@@ -429,7 +422,6 @@ static void other_byte_order(uint8_t *bytes, size_t n)
 
 static void other_protocol(uint8_t *bytes, size_t n)
 {
-    (void)n;
     ((ranks_head *)(void *)bytes)->protocol++;
 }
 
@@ -448,13 +440,11 @@ static void other_program(uint8_t *bytes, size_t n)
 
 static void longer_than_it_is(uint8_t *bytes, size_t n)
 {
-    (void)n;
     ((ranks_head *)(void *)bytes)->n_bytes++;
 }
 
 static void joins_at_once(uint8_t *bytes, size_t n)
 {
-    (void)n;
     ((ranks_head *)(void *)bytes)->kind = RANKS_READY;
 }
 

@@ -1,10 +1,7 @@
 /* Penalties against their rules, restated by brute force: counts, the formula, repetitions looked
  * for place by place; and that a past in two parts, timeline and drafted path, is the same past. */
-#include <math.h>
-#include <string.h>
 #include "sample/penalties.h"
 #include "sample/sampler.h"
-#include "support/rng.h"
 #include "support/scene.h"
 
 enum { V = 30, N_CONTEXT = 60 };

@@ -1,7 +1,6 @@
 /* The sampler against oracles in double with the C library's exp and log: full sorts, the noise of
  * every id, and exact probabilities. Seeds are fixed, so a statistical test always gives the same
  * answer. */
-#include <float.h>
 
 #include "kernel/kernel.h"
 #include "sample/penalties.h"

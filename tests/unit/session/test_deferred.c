@@ -9,9 +9,7 @@
 #include "session/session.h"
 #include "state/cache.h"
 #include "state/kv.h"
-#include "support/rng.h"
 #include "support/scene.h"
-#include "support/test.h"
 
 enum {
     N_LAYERS = 5,

@@ -1,8 +1,6 @@
 /* Log-probabilities of a written text equal those of scoring it, bit for bit, with any drafter;
  * biases change the choice and never those numbers. */
 #include "session/session.h"
-#include "support/scene.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 
 enum { N_TEXT = 40, N_PROMPT = 5, N_TOP = 4 };
@@ -45,7 +43,6 @@ static void on_given(void *user, const drey_logprob *token, const drey_logprob *
 
 static void on_none(void *user, const drey_logprob *token, const drey_logprob *top, int32_t n_top)
 {
-    (void)user, (void)top;
     assert_true(token->logprob <= 0 && n_top == 0);
 }
 

@@ -1,11 +1,8 @@
 /* Provisional text: a caller that follows the events has at any time the verified text, equal to
  * on_text's, and after it a provisional one; each byte of that is later taken back or verified. */
-#include <stdatomic.h>
 #include <unistd.h>
 
 #include "session/session.h"
-#include "support/scene.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 

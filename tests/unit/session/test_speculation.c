@@ -1,7 +1,5 @@
 /* Results of drafting: a turn counted by hand, and whole texts whose counts have to agree. */
 #include "session/session.h"
-#include "support/scene.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/tree_path.h"
 

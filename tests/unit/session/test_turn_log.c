@@ -1,9 +1,6 @@
 /* Kept turns and spans: what is kept is what was, the oldest goes first, and a text's spans fit
  * together. */
 #include "session/session.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/tree_path.h"
 

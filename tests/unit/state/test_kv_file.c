@@ -16,7 +16,6 @@ static int32_t prompt[N_PROMPT];
 /* Two words, over and over, with changes: something for lookup. */
 static int make_prompt(void **state)
 {
-    (void)state;
     rng r = rng_from(3);
     for (int i = 0; i < N_PROMPT; i++)
         prompt[i] = rng_below(&r, 6) && i > 40 ? prompt[i - 40] : rng_below(&r, 290);

@@ -1,15 +1,9 @@
 /* Chat templates: what is refused, bounded and marked. What they write is compared with Jinja's
  * answers by the test templates (scripts/check-templates.py). */
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "drey/chat.h"
 #include "support/bytes_file.h"
 #include "support/grammar/case_text.h"
 #include "support/scene.h"
-#include "support/test.h"
-#include "support/toy.h"
 #include "template/conversation.h"
 #include "text/tokenizer.h"
 

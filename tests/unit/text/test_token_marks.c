@@ -1,10 +1,7 @@
 /* Tokens that are marks and not text, in files that give them the wrong type or none, and all that
  * ends a text. The right values are those of llama.cpp's loader, but for </s>, which stays text
  * where no key names it. */
-#include <stdio.h>
-#include <string.h>
 #include "engine/config.h"
-#include "engine/engine.h"
 #include "support/scene.h"
 #include "support/vocab_file.h"
 

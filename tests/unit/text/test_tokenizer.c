@@ -2,8 +2,7 @@
  * scripts/make-token-goldens.py), merging against a brute-force oracle, and files that are broken.
  * The golden files of real vocabularies run where the models are: $DREY_MODELS, or drey/models in
  * the user's cache directory. */
-#include <unistd.h>
-
+#include "common/hex.h"
 #include "support/scene.h"
 #include "support/vocab_file.h"
 #include "text/ids.h"
@@ -19,11 +18,6 @@ typedef struct golden {
     int32_t *ids;
     size_t n_ids;
 } golden;
-
-static int hex_digit(char c)
-{
-    return c <= '9' ? c - '0' : c - 'a' + 10;
-}
 
 /* FLAGS <tab> HEX <tab> IDS; the golden's arrays are at least one long. */
 static golden read_golden(const char *line)
@@ -121,18 +115,7 @@ TEST(goldens)
 
 static void real_goldens(const char *name, const char *of)
 {
-    char path[4096];
-    const char *models = getenv("DREY_MODELS"), *cache = getenv("XDG_CACHE_HOME");
-    if (models)
-        snprintf(path, sizeof path, "%s/%s", models, of);
-    else if (cache && *cache)
-        snprintf(path, sizeof path, "%s/drey/models/%s", cache, of);
-    else
-        snprintf(path, sizeof path, "%s/.cache/drey/models/%s", getenv("HOME"), of);
-    if (access(path, R_OK) != 0) {
-        NOT_RUN("%s is not there (scripts/get-models.sh fetches it)", path);
-    }
-    test_vocab v = vocab_open(path);
+    test_vocab v = vocab_open(real_model(of));
     check_goldens(name, v.tokenizer, strcmp(name, "real-smollm") != 0);
     assert_true(tokenizer_bytes(v.tokenizer) < 8000000);
     vocab_close(&v);

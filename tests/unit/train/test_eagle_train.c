@@ -167,7 +167,6 @@ static int32_t calls_left;
 
 static bool not_for_long(void *user)
 {
-    (void)user;
     return --calls_left > 0;
 }
 

@@ -1,6 +1,5 @@
 /* Acceptance against brute force over random trees with random logits. That no text changes is
  * tests/text's. */
-#include <math.h>
 #include "kernel/kernel.h"
 #include "tree/accept.h"
 #include "support/scene.h"

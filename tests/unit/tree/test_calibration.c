@@ -1,6 +1,4 @@
 /* Worth of confidence, by hand. */
-#include <math.h>
-#include "drey/tune.h"
 #include "tree/calibration.h"
 #include "support/test.h"
 #include "support/tree_path.h"

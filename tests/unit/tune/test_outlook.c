@@ -7,10 +7,6 @@
 #include "common/utf8.h"
 #include "drey/tune.h"
 #include "engine/engine.h"
-#include "support/bytes_file.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "tune/kept_speeds.h"
 

@@ -1,13 +1,6 @@
 /* Routes of a mixture: what is counted is what slots would have held, a run has the hits that they
  * predict, plans go by them, and a folder keeps them. */
-#include <math.h>
-#include <string.h>
 #include "engine/config.h"
-#include "engine/engine.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 #include "tune/route_log.h"
@@ -20,7 +13,6 @@ static drey_tune_prompt prompts[3];
 static int make_models(void **state)
 {
     toy_options toy = toy_default();
-    (void)state;
     toy.n_layers = LAYERS;
     toy.n_embd = WIDTH;
     toy.experts = (toy_experts){.n = EXPERTS, .n_used = USED, .n_ff = WIDTH};

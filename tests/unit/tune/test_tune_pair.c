@@ -1,7 +1,5 @@
 /* A pair of toys is measured, and a session that begins with what was found writes the
  * same text. */
-#include <math.h>
-#include <string.h>
 #include "draft/medusa_drafter.h"
 #include "drey/tune.h"
 #include "engine/engine.h"
@@ -174,7 +172,6 @@ static drey_status expand_by_hand(drafter *d, token_tree *tree, const int32_t *n
 
 static drey_status begin_by_hand(drafter *d, const int32_t *tokens, int32_t n, drey_error *err)
 {
-    (void)tokens;
     ((medusa_drafter *)d)->n_tokens = n;
     return DREY_OK;
 }

@@ -1,15 +1,9 @@
 /* Attention divided between clusters and devices: which unit is given what at a boundary, that each
  * block is computed once, and that a row has the same bits wherever the boundary is, whichever unit
  * does what in whatever order, also when a device fails. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include "kernel/attend.h"
 #include "support/faults/fake_device.h"
 #include "support/scene.h"
 #include "unit/attend_split.h"
-#include "support/test.h"
 #include "unit/unit_words.h"
 #include "unit/units.h"
 

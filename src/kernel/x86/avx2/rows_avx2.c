@@ -2,6 +2,7 @@
 #include "kernel/tiers.h"
 
 #include "kernel/attend.h"
+#include "kernel/delta.h"
 #include "kernel/x86/avx2/v16_avx2.h"
 #include "kernel/rows_v16.h"
 
@@ -81,4 +82,5 @@ void avx2_rows_init(kernel_table *table)
 {
     ROWS_SET(table);
     table->attend = &attend_avx2;
+    table->delta = &delta_avx2;
 }

@@ -2,6 +2,7 @@
 #include "kernel/tiers.h"
 
 #include "kernel/attend.h"
+#include "kernel/delta.h"
 #include "kernel/x86/avx512/v16_avx512.h"
 #include "kernel/rows_v16.h"
 
@@ -61,4 +62,5 @@ void avx512_rows_init(kernel_table *table)
 {
     ROWS_SET(table);
     table->attend = &attend_avx512;
+    table->delta = &delta_avx512;
 }

@@ -4,7 +4,7 @@
 
 #include "support/toy.h"
 
-typedef struct form_row {
+typedef struct family_row {
     const char *name, *architecture;
     uint32_t form; /* TOY_... */
     const toy_key *keys;
@@ -13,8 +13,8 @@ typedef struct form_row {
     int32_t n_layers, n_heads_kv, head_dim, v_dim, n_rot; /* 0: as toy_default has it */
     bool tied, uneven;
     toy_experts experts;
-} form_row;
+} family_row;
 
-enum { N_FORM_TOYS = 25 };
+enum { N_FAMILY_TOYS = 23 };
 /* Fills the options of toy i and returns its name. */
-const char *form_toy(int i, toy_options *options);
+const char *family_toy(int i, toy_options *options);

@@ -1,31 +1,33 @@
-/* Toys of families: see form_toys.h. */
-#include "support/toys/form_toys.h"
+/* Toys of families: see family_toys.h. */
+#include "support/toys/family_toys.h"
 
 static const toy_key logit_scale[] = {{"logit_scale", GGUF_F32, 0.3, NULL}, {0}};
 
 /* Files have what softplus makes the factors of. */
-static const toy_key xielu[] = {{"/xielu.alpha_p", GGUF_ARRAY, 0, "/0.4 -0.3 1.1"},
-                                {"/xielu.alpha_n", GGUF_ARRAY, 0, "/-0.6 0.9 0.2"},
-                                {"/xielu.beta", GGUF_ARRAY, 0, "/0.5 0.4 0.6"},
-                                {"/xielu.eps", GGUF_ARRAY, 0, "/-1e-6 -1e-6 -1e-6"},
+static const toy_key xielu[] = {{"/xielu.alpha_p", GGUF_ARRAY, 0, "f32 0.4 -0.3 1.1"},
+                                {"/xielu.alpha_n", GGUF_ARRAY, 0, "f32 -0.6 0.9 0.2"},
+                                {"/xielu.beta", GGUF_ARRAY, 0, "f32 0.5 0.4 0.6"},
+                                {"/xielu.eps", GGUF_ARRAY, 0, "f32 -1e-6 -1e-6 -1e-6"},
                                 {0}};
 
-static const toy_key windows[] = {{"attention.sliding_window", GGUF_U32, 24, NULL},
-                                  {"attention.sliding_window_pattern", GGUF_ARRAY, 0, "tttf"},
-                                  {0}};
+static const toy_key windows[] = {
+    {"attention.sliding_window", GGUF_U32, 24, NULL},
+    {"attention.sliding_window_pattern", GGUF_ARRAY, 0, "bool 1 1 1 0"},
+    {0}};
 static const toy_key olmo3[] = {{"attention.sliding_window", GGUF_U32, 24, NULL},
-                                {"attention.sliding_window_pattern", GGUF_ARRAY, 0, "tttf"},
+                                {"attention.sliding_window_pattern", GGUF_ARRAY, 0, "bool 1 1 1 0"},
                                 {"rope.scaling.type", GGUF_STRING, 0, "yarn"},
                                 {"rope.scaling.factor", GGUF_F32, 8, NULL},
                                 {"rope.scaling.original_context_length", GGUF_U32, 64, NULL},
                                 {0}};
 static const toy_key cohere2[] = {
     {"attention.sliding_window", GGUF_U32, 24, NULL}, {"logit_scale", GGUF_F32, 0.3, NULL}, {0}};
-static const toy_key cohere2moe[] = {{"attention.sliding_window", GGUF_U32, 24, NULL},
-                                     {"attention.sliding_window_pattern", GGUF_ARRAY, 0, "ftttf"},
-                                     {"logit_scale", GGUF_F32, 0.3, NULL},
-                                     {"expert_weights_norm", GGUF_BOOL, 1, NULL},
-                                     {0}};
+static const toy_key cohere2moe[] = {
+    {"attention.sliding_window", GGUF_U32, 24, NULL},
+    {"attention.sliding_window_pattern", GGUF_ARRAY, 0, "bool 0 1 1 1 0"},
+    {"logit_scale", GGUF_F32, 0.3, NULL},
+    {"expert_weights_norm", GGUF_BOOL, 1, NULL},
+    {0}};
 /* Chunks, and lengths of the temperature, of which a text has several. */
 static const toy_key llama4[] = {{"attention.sliding_window", GGUF_U32, 48, NULL},
                                  {"attention.temperature_length", GGUF_U32, 20, NULL},
@@ -34,16 +36,17 @@ static const toy_key afmoe[] = {{"attention.sliding_window", GGUF_U32, 24, NULL}
                                 {"expert_weights_norm", GGUF_BOOL, 1, NULL},
                                 {"expert_weights_scale", GGUF_F32, 1.8, NULL},
                                 {0}};
-static const toy_key step35[] = {{"attention.sliding_window", GGUF_U32, 24, NULL},
-                                 {"attention.sliding_window_pattern", GGUF_ARRAY, 0, "ftft"},
-                                 {"rope.freq_base_swa", GGUF_F32, 10000, NULL},
-                                 {"expert_weights_norm", GGUF_BOOL, 1, NULL},
-                                 {"expert_weights_scale", GGUF_F32, 1.5, NULL},
-                                 {"swiglu_clamp_exp", GGUF_ARRAY, 0, "/0 0.5 0 0.25"},
-                                 {"swiglu_clamp_shexp", GGUF_ARRAY, 0, "/0.75 0 0.5 0.25"},
-                                 {0}};
+static const toy_key step35[] = {
+    {"attention.sliding_window", GGUF_U32, 24, NULL},
+    {"attention.sliding_window_pattern", GGUF_ARRAY, 0, "bool 0 1 0 1"},
+    {"rope.freq_base_swa", GGUF_F32, 10000, NULL},
+    {"expert_weights_norm", GGUF_BOOL, 1, NULL},
+    {"expert_weights_scale", GGUF_F32, 1.5, NULL},
+    {"swiglu_clamp_exp", GGUF_ARRAY, 0, "f32 0 0.5 0 0.25"},
+    {"swiglu_clamp_shexp", GGUF_ARRAY, 0, "f32 0.75 0 0.5 0.25"},
+    {0}};
 static const toy_key mimo2[] = {{"attention.sliding_window", GGUF_U32, 24, NULL},
-                                {"attention.sliding_window_pattern", GGUF_ARRAY, 0, "1 1 1 0"},
+                                {"attention.sliding_window_pattern", GGUF_ARRAY, 0, "u32 1 1 1 0"},
                                 {"rope.freq_base_swa", GGUF_F32, 10000, NULL},
                                 {"attention.value_scale", GGUF_F32, 0.7, NULL},
                                 {"expert_weights_norm", GGUF_BOOL, 1, NULL},
@@ -63,7 +66,7 @@ static const toy_key scaled[] = {{"expert_weights_norm", GGUF_BOOL, 1, NULL},
 
 #define LAYER_NORMS (TOY_LAYER_NORMS | TOY_NORM_BIASES)
 
-static const form_row rows[] = {
+static const family_row rows[] = {
     {.name = "toy-glm4",
      .architecture = "glm4",
      .form = TOY_POST_NORMS | TOY_GATE_IN_UP | TOY_QKV_BIASES,
@@ -159,13 +162,6 @@ static const form_row rows[] = {
      .type = TYPE_F16,
      .n_layers = 4,
      .tied = true},
-    {.name = "toy-hunyuan-dense",
-     .architecture = "hunyuan-dense",
-     .form = TOY_HEAD_NORMS,
-     .seed = 415,
-     .type = TYPE_F32,
-     .head_dim = 32,
-     .tied = true},
     {.name = "toy-cohere2moe",
      .architecture = "cohere2moe",
      .form = TOY_LAYER_NORMS | TOY_PARALLEL,
@@ -181,13 +177,6 @@ static const form_row rows[] = {
      .seed = 417,
      .type = TYPE_F32,
      .experts = {.n = 8, .n_used = 2}},
-    {.name = "toy-hunyuan-moe",
-     .architecture = "hunyuan-moe",
-     .form = TOY_HEAD_NORMS,
-     .seed = 418,
-     .type = TYPE_F16,
-     .tied = true,
-     .experts = {.n = 8, .n_used = 2, .n_ff = 64, .n_shared = 64}},
     {.name = "toy-llama4",
      .architecture = "llama4",
      .keys = llama4,
@@ -246,11 +235,11 @@ static const form_row rows[] = {
          {.n = 8, .n_used = 2, .n_ff = 64, .n_shared = 64, .n_dense = 1, .choice_bias = true}},
 };
 
-_Static_assert(sizeof rows / sizeof *rows == N_FORM_TOYS, "the count of form_toys.h");
+_Static_assert(sizeof rows / sizeof *rows == N_FAMILY_TOYS, "the count of family_toys.h");
 
-const char *form_toy(int i, toy_options *o)
+const char *family_toy(int i, toy_options *o)
 {
-    const form_row *r = &rows[i];
+    const family_row *r = &rows[i];
     *o = toy_default();
     o->architecture = r->architecture;
     o->form = r->form;

@@ -1,7 +1,8 @@
-/* Toys of families that differ from others in numbers and names: see logit_toys.h. */
+/* Toys of families that differ from others in numbers and names: see logit_toys.h. Those whose
+ * layers have other forms are in family_toys.c. */
 #include "support/logit_toys.h"
 
-static const toy_key images[] = {{"rope.dimension_sections", GGUF_ARRAY, 0, "6 5 5 0"},
+static const toy_key images[] = {{"rope.dimension_sections", GGUF_ARRAY, 0, "u32 6 5 5 0"},
                                  {"n_deepstack_layers", GGUF_U32, 1, NULL},
                                  {0}};
 static const toy_key mistral3[] = {{"rope.scaling.yarn_log_multiplier", GGUF_F32, 0.5, NULL},
@@ -17,24 +18,27 @@ static const toy_key groups[] = {{"expert_gating_func", GGUF_U32, 2, NULL},
                                  {"expert_group_count", GGUF_U32, 4, NULL},
                                  {"expert_group_used_count", GGUF_U32, 2, NULL},
                                  {0}};
-static const toy_key windows[] = {{"attention.sliding_window", GGUF_U32, 24, NULL},
-                                  {"attention.sliding_window_pattern", GGUF_ARRAY, 0, "ttft"},
-                                  {"expert_weights_norm", GGUF_BOOL, 1, NULL},
-                                  {0}};
+static const toy_key windows[] = {
+    {"attention.sliding_window", GGUF_U32, 24, NULL},
+    {"attention.sliding_window_pattern", GGUF_ARRAY, 0, "bool 1 1 0 1"},
+    {"expert_weights_norm", GGUF_BOOL, 1, NULL},
+    {0}};
 static const toy_key softplus[] = {
     {"expert_gating_func", GGUF_U32, 4, NULL}, {"expert_weights_scale", GGUF_F32, 1.5, NULL}, {0}};
 /* Seeds are such as in expert_toys.c. */
 static const struct {
     const char *name;
-    toy_options o; /* what differs from the usual */
+    toy_options o; /* with what differs from the usual */
 } toys[] = {
-    {"toy-qwen2vl", {.architecture = "qwen2vl", .seed = 500, .keys = images, .qkv_biases = true}},
-    {"toy-qwen3vl", {.architecture = "qwen3vl", .seed = 501, .keys = images, .head_norms = true}},
+    {"toy-qwen2vl",
+     {.architecture = "qwen2vl", .form = TOY_QKV_BIASES, .seed = 500, .keys = images}},
+    {"toy-qwen3vl",
+     {.architecture = "qwen3vl", .form = TOY_HEAD_NORMS, .seed = 501, .keys = images}},
     {"toy-qwen3vlmoe",
      {.architecture = "qwen3vlmoe",
+      .form = TOY_HEAD_NORMS,
       .seed = 502,
       .keys = images,
-      .head_norms = true,
       .experts = {.n = 8, .n_used = 2, .n_ff = 64}}},
     {"toy-mistral3",
      {.architecture = "mistral3",
@@ -46,7 +50,8 @@ static const struct {
       .head_dim = 32}},
     {"toy-internlm2", {.architecture = "internlm2", .seed = 504}},
     {"toy-smollm3", {.architecture = "smollm3", .seed = 505, .n_layers = 5}},
-    {"toy-seed-oss", {.architecture = "seed_oss", .seed = 506, .qkv_biases = true}},
+    {"toy-seed-oss",
+     {.architecture = "seed_oss", .form = TOY_QKV_BIASES | TOY_POST_IS_FFN_NORM, .seed = 506}},
     {"toy-ernie", {.architecture = "ernie4_5", .seed = 507}},
     {"toy-ernie-moe",
      {.architecture = "ernie4_5-moe",
@@ -55,60 +60,65 @@ static const struct {
       .experts = {.n = 8, .n_used = 3, .n_ff = 64, .n_dense = 1, .step = 2, .choice_bias = true}}},
     {"toy-glm4moe",
      {.architecture = "glm4moe",
+      .form = TOY_QKV_BIASES | TOY_POST_IS_FFN_NORM,
       .seed = 529,
       .keys = counted,
       .n_rot = 8,
       .n_nextn = 1,
-      .qkv_biases = true,
       .experts =
           {.n = 8, .n_used = 2, .n_ff = 64, .n_shared = 64, .n_dense = 1, .choice_bias = true}}},
     {"toy-glm4moe-norms",
      {.architecture = "glm4moe",
+      .form = TOY_QKV_BIASES | TOY_HEAD_NORMS | TOY_POST_IS_FFN_NORM,
       .seed = 510,
       .keys = scaled,
       .n_rot = 8,
-      .qkv_biases = true,
-      .head_norms = true,
       .experts = {.n = 8, .n_used = 2, .n_ff = 64, .n_shared = 96, .choice_bias = true}}},
     {"toy-hy-v3",
      {.architecture = "hy_v3",
+      .form = TOY_HEAD_NORMS,
       .seed = 511,
       .keys = scaled,
       .head_dim = 32,
-      .head_norms = true,
       .n_nextn = 1,
       .experts =
           {.n = 8, .n_used = 2, .n_ff = 64, .n_shared = 32, .n_dense = 1, .old_bias = true}}},
     {"toy-minimax",
      {.architecture = "minimax-m2",
+      .form = TOY_WIDE_NORMS,
       .seed = 512,
       .n_rot = 8,
-      .wide_norms = true,
       .experts = {.n = 16, .n_used = 3, .n_ff = 64, .choice_bias = true}}},
     {"toy-dots1",
      {.architecture = "dots1",
+      .form = TOY_HEAD_NORMS,
       .seed = 513,
       .keys = scaled,
-      .head_norms = true,
       .experts =
           {.n = 8, .n_used = 2, .n_ff = 64, .n_shared = 128, .n_dense = 1, .choice_bias = true}}},
     {"toy-exaone-moe",
      {.architecture = "exaone-moe",
+      .form = TOY_HEAD_NORMS,
       .seed = 514,
       .keys = windows,
       .n_layers = 4,
-      .head_norms = true,
       .experts =
           {.n = 8, .n_used = 2, .n_ff = 64, .n_shared = 64, .n_dense = 1, .choice_bias = true}}},
     {"toy-bailingmoe2",
      {.architecture = "bailingmoe2",
+      .form = TOY_FUSED_QKV | TOY_HEAD_NORMS,
       .seed = 515,
       .keys = groups,
       .n_rot = 8,
-      .fused_qkv = true,
-      .head_norms = true,
       .experts =
           {.n = 16, .n_used = 3, .n_ff = 64, .n_shared = 64, .n_dense = 1, .choice_bias = true}}},
+    {"toy-hunyuan",
+     {.architecture = "hunyuan-dense", .form = TOY_HEAD_NORMS, .seed = 519, .head_dim = 32}},
+    {"toy-hunyuan-moe",
+     {.architecture = "hunyuan-moe",
+      .form = TOY_HEAD_NORMS,
+      .seed = 520,
+      .experts = {.n = 8, .n_used = 2, .n_ff = 64, .n_shared = 64}}},
     {"toy-uneven", {.architecture = "qwen3", .seed = 516, .uneven = true}},
     {"toy-softplus",
      {.architecture = "qwen3moe",
@@ -117,9 +127,9 @@ static const struct {
       .experts = {.n = 8, .n_used = 2, .n_ff = 64, .choice_bias = true}}},
 };
 
-_Static_assert(sizeof toys / sizeof *toys == N_FAMILY_TOYS, "logit_toys.h says how many");
+_Static_assert(sizeof toys / sizeof *toys == N_NUMBER_TOYS, "logit_toys.h says how many");
 
-const char *family_toy(int i, toy_options *o)
+const char *number_toy(int i, toy_options *o)
 {
     const toy_options usual = toy_default();
     *o = toys[i].o;
