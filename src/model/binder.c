@@ -1,5 +1,6 @@
 /* Finding tensors: see binder.h. Tensor names: ggml docs/gguf.md, "Standardized tensor names". */
 #include "model/binder.h"
+#include "gguf/gguf.h"
 #include "weights/experts.h"
 
 #include <assert.h>
@@ -21,6 +22,26 @@ const char *binder_name(const binder *b, char out[64], const char *role)
 bool binder_has(const binder *b, const char *role)
 {
     return gguf_find_tensor(b->g, binder_name(b, (char[64]){0}, role)) != NULL;
+}
+
+drey_status binder_number(const binder *b, const char *name, float *out)
+{
+    const gguf_key *key = gguf_find_key(b->g, name);
+    const uint64_t i = key && key->n_items > 1 ? (uint64_t)b->layer : 0;
+    const gguf_kind kind = key && key->kind == GGUF_ARRAY ? key->item_kind : GGUF_F32;
+    if (!key || i >= key->n_items || kind == GGUF_STRING ||
+        (key->kind != GGUF_ARRAY && !gguf_key_is(key, GGUF_WANT_NUMBER)))
+        FAIL(b->err, DREY_ERR_FORMAT, "key %s has no number for layer %d; the file is broken", name,
+             b->layer);
+    *out = (float)gguf_item_number(key, i);
+    return DREY_OK;
+}
+
+drey_status binder_number_if(const binder *b, const char *suffix, float *out)
+{
+    char key[96];
+    arch_key(b->layout->shape.arch, suffix, key);
+    return gguf_find_key(b->g, key) ? binder_number(b, key, out) : DREY_OK;
 }
 
 /* bytes of dimensions in a file that may hold any number. */

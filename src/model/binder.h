@@ -28,6 +28,10 @@ const char *binder_name(const binder *b, char out[64], const char *role);
 /* The prefix of names in files of models with an encoder: "enc.", "dec." or nothing. */
 const char *binder_half(const binder *b);
 bool binder_has(const binder *b, const char *role);
+/* Reads a number of the present layer: the key has one for each, or one for all. */
+drey_status binder_number(const binder *b, const char *key, float *out);
+/* The same under the architecture's prefix, if there is one. */
+drey_status binder_number_if(const binder *b, const char *suffix, float *out);
 /* Finds a tensor of this name and shape. */
 drey_status binder_find(const binder *b, const char *name, const int64_t dims[3],
                         const gguf_tensor **out);

@@ -7,7 +7,7 @@
 enum { MOST_KEYS = 8 };
 
 typedef struct listed_toy {
-    char line[400]; /* its words, to which the others point */
+    char line[480]; /* its words, to which the others point */
     const char *name;
     toy_options options;
     toy_key keys[MOST_KEYS + 1];

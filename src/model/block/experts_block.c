@@ -160,7 +160,14 @@ static drey_status bind(binder *b, layer_layout *y)
     TRY(bind_vector_if(b, "ffn_gate_inp_shexp.weight", d, &t->shared_gate));
     TRY(bind_biases(b, t));
     TRY(bind_scales(b, t));
-    return block_bind_ffn(b, y);
+    if (s->arch->keys & KEYS_CLAMPS) {
+        TRY(binder_number_if(b, "swiglu_clamp_exp", &t->act.limit));
+        TRY(binder_number_if(b, "swiglu_clamp_shexp", &y->ffn.act.limit));
+    }
+    TRY(block_bind_ffn(b, y));
+    if (n_ff > 0 && shape_has_form(s, FORM_MEAN_SHARED))
+        y->ffn.added.scale *= 0.5f;
+    return DREY_OK;
 }
 
 /* ---- The choice ---- */
@@ -247,10 +254,15 @@ static void step_gather(model_pass *p, int32_t from, int32_t to, int32_t thread)
     (void)thread;
     const int32_t *place = mix_buffer(p, EXPERTS_PLACE);
     float *rows = mix_buffer(p, EXPERTS_ROWS);
+    const model_shape *s = &p->r->layout->shape;
+    const bool weighed = shape_has_form(s, FORM_WEIGHED_INPUTS);
     int64_t n_used = router_of(p)->n_used, ld = pass_embd_ld(p);
-    for (int64_t i = from * n_used; i < to * n_used; i++)
-        memcpy(rows + place[i] * ld, p->r->ws->y + i / n_used * ld,
-               (size_t)p->r->layout->shape.n_embd * sizeof(float));
+    for (int64_t i = from * n_used; i < to * n_used; i++) {
+        float *row = rows + place[i] * ld;
+        memcpy(row, p->r->ws->y + i / n_used * ld, (size_t)s->n_embd * sizeof(float));
+        if (weighed)
+            pass_scale(row, ((float *)mix_buffer(p, EXPERTS_WEIGHT))[i], s->n_embd);
+    }
 }
 
 static void bring(model_pass *p)
@@ -562,6 +574,7 @@ static void step_sum(model_pass *p, const program_step *at, int32_t from, int32_
     int64_t n = p->r->layout->shape.n_embd, ld = pass_embd_ld(p);
     const expert_tensors *e = experts_of(p);
     bool shared = p->r->layout->layer[p->layer].ffn.up;
+    const bool weighed = shape_has_form(&p->r->layout->shape, FORM_WEIGHED_INPUTS);
     for (int32_t i = from; i < to; i++) {
         float *y = p->r->ws->y + i * ld;
         memset(y, 0, (size_t)n * sizeof *y);
@@ -569,7 +582,7 @@ static void step_sum(model_pass *p, const program_step *at, int32_t from, int32_
             float *of = block_row(p, at, EXPERTS_ROWS, place[j]);
             scale_by(of, e->down_scale, chosen[j], n);
             add_bias(p, of, e->down_bias, chosen[j], n);
-            add_weighted(y, of, counts[j], n);
+            add_weighted(y, of, weighed ? 1.0f : counts[j], n);
         }
         if (shared)
             add_weighted(y, block_row(p, at, EXPERTS_SHARED, i),
