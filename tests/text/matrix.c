@@ -360,7 +360,8 @@ void matrix_open(void)
     for (int i = FIRST_ARCH; i < N_MODELS; i++) {
         toy_of(i, &toy);
         toy.type = TYPE_Q4_K; /* which has planes */
-        toy.n_embd = toy.n_ff = 256;
+        toy.n_embd = 256;
+        toy.n_ff = toy.uneven ? 512 : 256;
         toy.experts.n_ff = toy.experts.n_ff ? 256 : 0;
         toy.experts.n_shared = toy.experts.n_shared ? 512 : 0;
         if (toy.head_dim > 0) { /* wider than width / heads */

@@ -157,12 +157,20 @@ TEST(layers_have_their_own_numbers)
         assert_int_equal(s->layer[i].n_ff, i % 2 ? 64 : 128);
     }
     drey_model_close(&m);
-    REFUSED(DREY_ERR_FORMAT,
-            "key llama.attention.head_count_kv has 2 numbers, where the model has 1", open_with,
-            "llama", ((toy_key){"attention.head_count_kv", GGUF_ARRAY, 0, "u32 2 1"}));
-    REFUSED(DREY_ERR_FORMAT, "key exaone-moe.attention.sliding_window_pattern has 2 items",
+    static const char count[] = "qwen3.block_count";
+    gguf_writer w = {0};
+    size_t at = 0;
+    toy_build(&w, &toy, 0);
+    while (memcmp(w.bytes + at, count, sizeof count - 1) != 0)
+        at++;
+    writer_patch_u32(&w, at + sizeof count - 1 + 4, 5); /* after its kind */
+    assert_true(writer_save(&w, temp_path("model.gguf")));
+    writer_free(&w);
+    REFUSED(DREY_ERR_FORMAT, "head_count has 3 numbers, where the model has 5 layers",
+            drey_model_open, &m, temp_path("model.gguf"));
+    REFUSED(DREY_ERR_FORMAT, "key exaone-moe.attention.sliding_window_pattern has 0 items",
             open_with, "exaone-moe",
-            ((toy_key){"attention.sliding_window_pattern", GGUF_ARRAY, 0, "bool 1 0"}));
+            ((toy_key){"attention.sliding_window_pattern", GGUF_ARRAY, 0, "bool"}));
 }
 
 /* Blocks for multi-token prediction are none of the layers, also where only a part of one is there.
