@@ -159,24 +159,18 @@ static block_encoder *const encoders[TYPE_LIMIT] = {
     [TYPE_IQ3_XXS] = encode_iq3_xxs, [TYPE_IQ3_S] = encode_iq3_s,
 };
 
-bool type_needs_importance(tensor_type type)
-{
-    return type == TYPE_IQ2_XXS || type == TYPE_IQ2_XS || type == TYPE_IQ2_S ||
-           type == TYPE_IQ3_XXS;
-}
-
 /* An error of a large number counts more than one of a small number: sqrt(mean x^2 + x^2). Where no
- * column is of any importance, all are of the same. damped: the mean importance is added to each. */
-static void weigh(float *w, const float *x, const float *importance, int32_t n, bool damped)
+ * column is of any importance, all are of the same. */
+static void weigh(float *w, const float *x, const float *importance, int32_t n)
 {
     float squares = 0, sum = 0;
     for (int32_t i = 0; i < n; i++) {
         squares += x[i] * x[i];
         sum += importance ? importance[i] : 0;
     }
-    const float mean = squares / (float)n, more = damped ? sum / (float)n : 0;
+    const float mean = squares / (float)n;
     for (int32_t i = 0; i < n; i++)
-        w[i] = sqrtf(mean + x[i] * x[i]) * (sum > 0 ? importance[i] + more : 1);
+        w[i] = sqrtf(mean + x[i] * x[i]) * (sum > 0 ? importance[i] : 1);
 }
 
 void block_encode_row(tensor_type type, uint8_t *out, const float *x, const float *importance,
@@ -187,12 +181,9 @@ void block_encode_row(tensor_type type, uint8_t *out, const float *x, const floa
         return;
     }
     const type_traits *t = type_find(type);
-    /* With few bits, errors where the text for the importance had little are as large as numbers:
-     * another text is worse for it. */
-    const bool damped = type == TYPE_IQ3_S || type_needs_importance(type);
     float w[SUPER_BLOCK];
     for (int64_t i = 0; i < k; i += t->block_elements, out += t->block_bytes) {
-        weigh(w, x + i, importance ? importance + i : NULL, t->block_elements, damped);
+        weigh(w, x + i, importance ? importance + i : NULL, t->block_elements);
         encoders[type](out, x + i, w);
     }
 }

@@ -6,9 +6,6 @@
 
 #include "gguf/types.h"
 
-/* Types of so few bits that a text goes wrong where nothing says which of them matter. */
-bool type_needs_importance(tensor_type type);
-
 /* x: [k], finite, k a multiple of the type's block. importance: [k], not negative, how much an
  * error in each column counts; NULL: all the same. out: type_row_bytes. */
 void block_encode_row(tensor_type type, uint8_t *out, const float *x, const float *importance,

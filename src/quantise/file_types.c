@@ -6,8 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "quantise/block_encode.h"
-
 enum {
     FILE_Q4_0 = 2,
     FILE_Q5_0 = 8,
@@ -185,9 +183,15 @@ static bool is_iq2(tensor_type type)
     return type == TYPE_IQ2_XXS || type == TYPE_IQ2_XS || type == TYPE_IQ2_S;
 }
 
+/* Types of so few bits that a text goes wrong where nothing says which of them matter. */
+static bool needs_importance(tensor_type type)
+{
+    return is_iq2(type) || type == TYPE_IQ3_XXS;
+}
+
 bool file_type_needs_importance(const file_type *as)
 {
-    return type_needs_importance(as->type) || as->number == FILE_IQ3_XS;
+    return needs_importance(as->type) || as->number == FILE_IQ3_XS;
 }
 
 /* The first and the last eighth of the layers, and every third of the others. */
@@ -344,7 +348,7 @@ static tensor_type type_of_head(const file_mix *mix, const gguf_tensor *t)
 {
     if (t->dims[0] % type_find(mix->as->type)->block_elements != 0 || mix->as->type == TYPE_Q8_0)
         return TYPE_Q8_0;
-    return type_needs_importance(mix->as->type) ? TYPE_Q5_K : TYPE_Q6_K;
+    return needs_importance(mix->as->type) ? TYPE_Q5_K : TYPE_Q6_K;
 }
 
 static tensor_type type_in(const file_mix *mix, const gguf_tensor *t)
@@ -409,7 +413,7 @@ uint32_t file_mix_choose(const file_mix *mix, const gguf_tensor *t, bool importa
     if (!is_matrix(t))
         return t->type;
     tensor_type type = type_in(mix, t);
-    if (!important && type_needs_importance(type))
+    if (!important && needs_importance(type))
         type = type == TYPE_IQ3_XXS ? TYPE_IQ3_S : TYPE_Q2_K;
     while (t->dims[0] % type_find(type)->block_elements != 0) {
         type = shorter(type);

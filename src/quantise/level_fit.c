@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* Steps that a search begins with, as the range divided by the number of levels and some tenths of a
- * level: fewer levels than there are leave some unused, more cut off the largest numbers. */
+/* Steps that a search begins with, as the range divided by the number of levels and some tenths of
+ * one: fewer levels than there are leave some unused, more cut off the largest numbers. */
 enum { N_STARTS = 8, N_ROUNDS = 3 };
 static const float start_width = 0.16f;
 
