@@ -46,10 +46,9 @@ enum {
     FORM_HEAD_BIAS = 512,       /* logits have a bias where the file has one */
     FORM_OPTIONAL_NORMS = 1024, /* norms of heads are there where the file has them */
     FORM_CHUNKED = 2048,        /* local layers see chunks of so many positions */
-    FORM_WEIGHED_INPUTS =
-        4096,                  /* an expert's input is multiplied with its weight, not its result */
-    FORM_MEAN_SHARED = 8192,   /* half of the sum of a shared expert and of the others counts */
-    FORM_DENSE_ROTATED = 16384 /* layers in front of a mixture's are rotated in any case */
+    FORM_WEIGHED_INPUTS = 4096, /* weights multiply the inputs of experts, not their results */
+    FORM_MEAN_SHARED = 8192,    /* half of the sum of a shared expert and of the others counts */
+    FORM_DENSE_ROTATED = 16384  /* layers in front of a mixture's are rotated in any case */
 };
 
 /* Optional keys that an architecture has; where it has them not, they must be neutral. */
