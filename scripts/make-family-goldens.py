@@ -29,7 +29,7 @@ _spec = importlib.util.spec_from_file_location(
 _toys = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_toys)
 
-FEW = (1, 64)  # positions; and the last
+FEW = (1, 40, 64)  # positions; and the last
 # GGUF's names of a layer's tensors, without ".weight" or ".bias", and those of most classes.
 USUAL = {"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
          "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",

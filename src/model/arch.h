@@ -46,8 +46,7 @@ enum {
     FORM_HEAD_BIAS = 512,       /* logits have a bias where the file has one */
     FORM_OPTIONAL_NORMS = 1024, /* norms of heads are there where the file has them */
     FORM_CHUNKED = 2048,        /* local layers see chunks of so many positions */
-    FORM_WEIGHED_INPUTS = 4096, /* what an expert reads is multiplied with its weight, not what it
-                                   makes */
+    FORM_WEIGHED_INPUTS = 4096, /* weights multiply the inputs of experts, not their results */
     FORM_MEAN_SHARED = 8192,    /* half of the sum of a shared expert and of the others counts */
     FORM_DENSE_ROTATED = 16384  /* layers in front of a mixture's are rotated in any case */
 };
@@ -235,7 +234,7 @@ struct model_shape {
         float scale;    /* queries are multiplied with 1 + scale ln(1 + floor(p / length)), */
         int32_t length; /* p being the position and `after`; scale 0: they stay */
         int32_t after;
-        bool still_alone; /* of layers that are not rotated */
+        bool still_alone; /* only queries of layers that are not rotated are */
     } temperature;
     rope_shape rope[ROPES];
     int32_t n_ropes;  /* 1: local layers rotate as the others do; 0: none is rotated */

@@ -581,10 +581,8 @@ static drey_status read_experts(model_shape *s, const gguf *g, drey_error *err)
     TRY(read_count(g, a, "expert_shared_count", 64, &n_shared, err));
     if (e->n_ff_shared == 0)
         e->n_ff_shared = n_shared * e->n_ff;
-    snprintf(key, sizeof key, "blk.%d.ffn_up_shexp.weight", shape_first_mixture(s));
-    const gguf_tensor *shared = gguf_find_tensor(g, key);
-    if (e->n_ff_shared == 0 && shared && shared->dims[1] >= 1 && shared->dims[1] <= 1 << 20)
-        e->n_ff_shared = (int32_t)shared->dims[1];
+    if (e->n_ff_shared == 0 && has_block(g, shape_first_mixture(s), "ffn_up_shexp.weight"))
+        e->n_ff_shared = a->forms & FORM_WEIGHED_INPUTS ? e->n_ff : s->layer[0].n_ff;
     TRY(read_groups(r, g, a, err));
     return read_gate(r, g, a, err);
 }
