@@ -1,6 +1,7 @@
 /* Toys of families: see family_toys.h. */
 #include "support/toys/family_toys.h"
 
+static const toy_key l_cache[] = {{"shortconv.l_cache", GGUF_U32, 3, NULL}, {0}};
 static const toy_key logit_scale[] = {{"logit_scale", GGUF_F32, 0.3, NULL}, {0}};
 
 /* Files have what softplus makes the factors of. */
@@ -84,6 +85,13 @@ static const family_row rows[] = {
      .form = TOY_LAYER_NORMS | TOY_PARALLEL | TOY_OWN_NORMS,
      .keys = logit_scale,
      .seed = 411,
+     .type = TYPE_F32,
+     .tied = true},
+    {.name = "toy-lfm2",
+     .architecture = "lfm2",
+     .form = TOY_SHORT_CONV | TOY_HEAD_NORMS,
+     .keys = l_cache,
+     .seed = 412,
      .type = TYPE_F32,
      .tied = true},
 };

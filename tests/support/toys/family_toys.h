@@ -15,6 +15,6 @@ typedef struct family_row {
     toy_experts experts;
 } family_row;
 
-enum { N_FAMILY_TOYS = 12 };
+enum { N_FAMILY_TOYS = 13, FAMILY_WITH_STATES = N_FAMILY_TOYS - 1 };
 /* Fills the options of toy i and returns its name. */
 const char *family_toy(int i, toy_options *options);

@@ -23,6 +23,8 @@ static const toy_key windows[] = {
     {"attention.sliding_window_pattern", GGUF_ARRAY, 0, "bool 1 1 0 1"},
     {"expert_weights_norm", GGUF_BOOL, 1, NULL},
     {0}};
+static const toy_key l_cache[] = {
+    {"shortconv.l_cache", GGUF_U32, 3, NULL}, {"expert_gating_func", GGUF_U32, 2, NULL}, {0}};
 static const toy_key softplus[] = {
     {"expert_gating_func", GGUF_U32, 4, NULL}, {"expert_weights_scale", GGUF_F32, 1.5, NULL}, {0}};
 /* Seeds are such as in expert_toys.c. */
@@ -125,6 +127,13 @@ static const struct {
       .seed = 517,
       .keys = softplus,
       .experts = {.n = 8, .n_used = 2, .n_ff = 64, .choice_bias = true}}},
+    {"toy-lfm2moe",
+     {.architecture = "lfm2moe",
+      .form = TOY_SHORT_CONV | TOY_HEAD_NORMS,
+      .seed = 521,
+      .tied = true,
+      .keys = l_cache,
+      .experts = {.n = 8, .n_used = 2, .n_ff = 64, .n_dense = 1, .choice_bias = true}}},
 };
 
 _Static_assert(sizeof toys / sizeof *toys == N_NUMBER_TOYS, "logit_toys.h says how many");
