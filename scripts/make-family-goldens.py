@@ -232,6 +232,40 @@ PHI = {"attn_output": "self_attn.dense", "ffn_up": "mlp.fc1", "ffn_down": "mlp.f
 HUNYUAN = {"attn_q_norm": "self_attn.query_layernorm", "attn_k_norm": "self_attn.key_layernorm",
            "ffn_gate_inp": "mlp.gate.wg", "ffn_gate_shexp": "mlp.shared_mlp.gate_proj",
            "ffn_up_shexp": "mlp.shared_mlp.up_proj", "ffn_down_shexp": "mlp.shared_mlp.down_proj"}
+LFM2 = {"attn_norm": "operator_norm", "attn_q_norm": "self_attn.q_layernorm",
+        "attn_k_norm": "self_attn.k_layernorm", "attn_output": "self_attn.out_proj",
+        "shortconv.in_proj": "conv.in_proj", "shortconv.conv": "conv.conv",
+        "shortconv.out_proj": "conv.out_proj", "ffn_norm": "ffn_norm",
+        "ffn_gate": "feed_forward.w1", "ffn_up": "feed_forward.w3", "ffn_down": "feed_forward.w2",
+        "ffn_gate_exps": "feed_forward.gate_exps", "ffn_up_exps": "feed_forward.up_exps",
+        "ffn_down_exps": "feed_forward.down_exps", "token_embd_norm": "model.embedding_norm"}
+
+
+def lfm2(get, **more):
+    heads = get("attention.head_count_kv")
+    return {"layer_types": ["full_attention" if n else "conv" for n in heads],
+            "num_key_value_heads": max(heads), "conv_L_cache": get("shortconv.l_cache"),
+            "conv_bias": False, "block_auto_adjust_ff_dim": False,
+            "norm_eps": get("attention.layer_norm_rms_epsilon"), **more}
+
+
+def conv_rows(tensors, get):
+    for name in tensors:
+        if name.endswith("conv.conv.weight"):
+            tensors[name] = tensors[name][:, None]
+
+
+def experts_of_lfm2(tensors, get):
+    conv_rows(tensors, get)
+    for name in list(tensors):
+        if name.endswith("expert_bias.bias"):
+            tensors[name[:-5]] = tensors.pop(name)
+        if name.endswith("gate_exps.weight"):
+            at = name[:-len("gate_exps.weight")]
+            gate, up = tensors.pop(name), tensors.pop(at + "up_exps.weight")
+            tensors[at + "experts.gate_up_proj"] = torch.cat([gate, up], 1)
+            tensors[at + "experts.down_proj"] = tensors.pop(at + "down_exps.weight")
+
 
 FAMILIES = {
     "glm4": Family("Glm4", lambda get: partial(get, attention_bias=True), {
@@ -255,6 +289,15 @@ FAMILIES = {
         "attn_q_norm": "self_attn.q_layernorm", "attn_k_norm": "self_attn.k_layernorm"},
         change=norm_per_head),
     "phi2": Family("Phi", lambda get: layer_norms(get, **partial(get)), PHI),
+    "lfm2": Family("Lfm2", lfm2, LFM2, change=conv_rows),
+    "lfm2moe": Family("Lfm2Moe", lambda get: lfm2(
+        get, intermediate_size=get("feed_forward_length"), num_experts=get("expert_count"),
+        moe_intermediate_size=get("expert_feed_forward_length"), use_expert_bias=True,
+        num_experts_per_tok=get("expert_used_count"), norm_topk_prob=True,
+        routed_scaling_factor=1.0, num_dense_layers=get("leading_dense_block_count"),
+        experts_implementation="eager"), {
+            **LFM2, "ffn_gate_inp": "feed_forward.gate", "exp_probs_b": "feed_forward.expert_bias"},
+        change=experts_of_lfm2),
     "command-r": Family("Cohere", lambda get: layer_norms(
         get, logit_scale=get("logit_scale"), use_qk_norm=has(get, "blk.0.attn_q_norm.weight"))),
     "cohere2": Family("Cohere2", lambda get: layer_norms(

@@ -79,7 +79,8 @@ typedef struct expert_tensors {
     expert_layer *of;
 } expert_tensors;
 
-/* A layer's place in a text's memory: a store of its cache, and its number there; -1: it has none. */
+/* A layer's place in a text's memory: a store of its cache, and its number there. Store -1: it has
+ * none. */
 typedef struct layer_place {
     int32_t store, index;
 } layer_place;
@@ -88,7 +89,7 @@ typedef struct layer_place {
  * bound: layout_matrix has a view's. */
 typedef struct layer_layout {
     const block_class *const *blocks;
-    layer_place kv, state; /* of its keys and values, of its state */
+    layer_place kv, state; /* places of its keys and values, of its state */
     weight *first;         /* first of the layer's matrices in the order of a pass */
     void *own;             /* tensors of a block that this page does not know (bind_own) */
     attention_tensors attention;

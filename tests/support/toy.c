@@ -289,6 +289,11 @@ static void plan_experts(model_plan *m, int32_t layer)
     add_matrix(m, layer_name(name, layer, "ffn_down_shexp.weight"), shared, d, weight);
 }
 
+static bool has_convolution(const toy_options *o, int32_t layer)
+{
+    return o->form & TOY_SHORT_CONV && layer % 2 == 0;
+}
+
 static bool has_experts(const toy_options *o, int32_t layer)
 {
     const toy_experts *e = &o->experts;
@@ -406,6 +411,18 @@ static void plan_scales(model_plan *m, int32_t layer)
         add_vector(m, layer_name(name, layer, experts[i]), o->experts.n, 1.0f, 0.2f);
 }
 
+/* In place of attention. */
+static void plan_convolution(model_plan *m, int32_t layer)
+{
+    const toy_options *o = m->options;
+    char name[64];
+    add_matrix(m, layer_name(name, layer, "shortconv.in_proj.weight"), o->n_embd, 3 * o->n_embd,
+               1.2f);
+    add_table(m, layer_name(name, layer, "shortconv.conv.weight"), 3, o->n_embd, 0.6f);
+    add_matrix(m, layer_name(name, layer, "shortconv.out_proj.weight"), o->n_embd, o->n_embd,
+               layer_weight(o, layer));
+}
+
 static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
 {
     const toy_options *o = m->options;
@@ -416,10 +433,14 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
     float weight = layer_weight(o, layer);
     if (!(form & TOY_NORMS_AFTER))
         add_norm(m, layer, "attn_norm", form);
-    plan_qkv(m, layer, head_dim, form);
-    plan_head_norms(m, layer, head_dim, form);
-    add_matrix(m, layer_name(name, layer, "attn_output.weight"), heads_of(o, layer) * v_dim_of(o),
-               d, weight);
+    if (has_convolution(o, layer)) {
+        plan_convolution(m, layer);
+    } else {
+        plan_qkv(m, layer, head_dim, form);
+        plan_head_norms(m, layer, head_dim, form);
+        add_matrix(m, layer_name(name, layer, "attn_output.weight"),
+                   heads_of(o, layer) * v_dim_of(o), d, weight);
+    }
     if (form & TOY_SINKS || (form & TOY_WINDOW_SINKS && layer % 4 != 3))
         add_vector(m, layer_name(name, layer, "attn_sinks.weight"), heads_of(o, layer), 1.0f, 1.0f);
     if (form & TOY_O_BIAS)
@@ -506,7 +527,8 @@ static void plan_decoder_only(model_plan *m)
                   o->n_embd, 1.0f);
         add_vector(m, layer_name(name, o->n_layers + i, "attn_norm.weight"), o->n_embd, 1, 0);
     }
-    add_vector(m, "output_norm.weight", o->n_embd, 1.0f, 0.1f);
+    add_vector(m, form_of(o) & TOY_SHORT_CONV ? "token_embd_norm.weight" : "output_norm.weight",
+               o->n_embd, 1.0f, 0.1f);
     if (form_of(o) & TOY_NORM_BIASES)
         add_vector(m, "output_norm.bias", o->n_embd, 0.0f, 0.3f);
     if (form_of(o) & TOY_HEAD_BIAS)
@@ -653,13 +675,21 @@ static void put_each(gguf_writer *w, const toy_options *o, const char *suffix,
 {
     char name[128];
     key_name(name, o, suffix);
-    if (!o->uneven) {
+    bool differ = o->uneven;
+    for (int32_t i = 1; i < o->n_layers; i++)
+        differ = differ || of(o, i) != of(o, 0);
+    if (!differ) {
         writer_key_u32(w, name, (uint32_t)of(o, 0));
         return;
     }
     writer_key_array(w, name, GGUF_U32, (uint64_t)o->n_layers);
     for (int32_t i = 0; i < o->n_layers; i++)
         writer_u32(w, (uint32_t)of(o, i));
+}
+
+static int64_t kv_heads_of(const toy_options *o, int32_t layer)
+{
+    return has_encoder(o) ? o->n_heads : has_convolution(o, layer) ? 0 : o->n_heads_kv;
 }
 
 static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
@@ -674,8 +704,7 @@ static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
     writer_key_u32(w, key_name(name, o, "embedding_length"), (uint32_t)o->n_embd);
     put_each(w, o, "feed_forward_length", ff_of);
     put_each(w, o, "attention.head_count", heads_of);
-    writer_key_u32(w, key_name(name, o, "attention.head_count_kv"),
-                   (uint32_t)(has_encoder(o) ? o->n_heads : o->n_heads_kv));
+    put_each(w, o, "attention.head_count_kv", kv_heads_of);
     bool gpt2 = is_arch(o, "gpt2"), bart = is_arch(o, "bart");
     const char *eps = form_of(o) & TOY_LAYER_NORMS || bart ? "attention.layer_norm_epsilon"
                                                            : "attention.layer_norm_rms_epsilon";

@@ -39,7 +39,8 @@ enum {
     TOY_GATED_HEADS = 1 << 16,  /* gates of each head */
     TOY_SINKS = 1 << 17,        /* in every layer; */
     TOY_WINDOW_SINKS = 1 << 18, /* in all but each fourth one */
-    TOY_POST_IS_FFN_NORM = 1 << 19
+    TOY_POST_IS_FFN_NORM = 1 << 19,
+    TOY_SHORT_CONV = 1 << 20 /* convolutions in every other layer, the first one among them */
 };
 
 /* A further key under the architecture's prefix; "/NAME": of that name. */

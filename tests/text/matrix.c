@@ -161,7 +161,7 @@ void matrix_case_random(matrix_case *c, rng *r)
 
 bool matrix_has_states(int32_t model)
 {
-    return model == SUM_MODEL;
+    return model == SUM_MODEL || model == FIRST_FAMILY + FAMILY_WITH_STATES;
 }
 
 static bool has_encoder(int model)

@@ -101,7 +101,8 @@ static drey_status bind(binder *b, layer_layout *y)
     TRY(bind_matrix(b, "shortconv.in_proj.weight", 3 * (int64_t)s->n_embd, s->n_embd, &t->in));
     TRY(bind_matrix(b, "shortconv.out_proj.weight", s->n_embd, s->n_embd, &t->out));
     TRY(bind_vectors(b, "shortconv.conv.weight", s->recurrent.n_taps + 1, s->n_embd, &t->taps));
-    return bind_vector(b, "attn_norm.weight", s->n_embd, &t->norm);
+    TRY(bind_vector(b, "attn_norm.weight", s->n_embd, &t->norm));
+    return block_bind_sums(b, "attn_norm", &t->added);
 }
 
 static void norm(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)

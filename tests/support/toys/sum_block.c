@@ -93,7 +93,8 @@ static drey_status bind(binder *b, layer_layout *y)
     TRY(bind_matrix(b, "attn_k.weight", n_k, s->n_embd, &t->k));
     TRY(bind_matrix(b, "attn_v.weight", n_v, s->n_embd, &t->v));
     TRY(bind_matrix(b, "attn_output.weight", s->n_embd, attention_out(a), &t->o));
-    return bind_vector(b, "attn_norm.weight", s->n_embd, &t->norm);
+    TRY(bind_vector(b, "attn_norm.weight", s->n_embd, &t->norm));
+    return block_bind_sums(b, "attn_norm", &t->added);
 }
 
 static void norm(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
