@@ -5,7 +5,7 @@
 
 #include "common/num.h"
 #include "gguf/gguf.h"
-#include "state/state_store.h"
+#include "state/recurrent.h"
 #include "model/arch.h"
 
 static drey_status read_int(const gguf *g, const arch *a, const char *suffix, int64_t high,
@@ -619,7 +619,7 @@ static drey_status read_recurrent(model_shape *s, const gguf *g, drey_error *err
 {
     int32_t n;
     if (s->arch->keys & KEYS_SHORT_CONV) {
-        TRY(read_int(g, s->arch, "shortconv.l_cache", STORE_BLOCK, &n, err));
+        TRY(read_int(g, s->arch, "shortconv.l_cache", RECURRENT_BLOCK, &n, err));
         s->recurrent.n_taps = n - 1;
     }
     s->recurrent.stride = model_state_stride(s);

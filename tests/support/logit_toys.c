@@ -82,7 +82,8 @@ static uint32_t form_of(const char *names)
         "layer_norms", "norm_biases", "norms_after", "post_norms",   "head_norms",
         "wide_norms",  "own_norms",   "qkv_biases",  "o_bias",       "ffn_biases",
         "head_bias",   "fused_qkv",   "no_gate",     "gate_in_up",   "parallel",
-        "gated",       "gated_heads", "sinks",       "window_sinks", "post_is_ffn_norm", "short_conv"};
+        "gated",       "gated_heads", "sinks",       "window_sinks", "post_is_ffn_norm",
+        "short_conv"};
     uint32_t form = 0;
     for (size_t n; *names; names += n + (names[n] == '+')) {
         size_t i = 0;

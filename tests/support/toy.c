@@ -411,7 +411,7 @@ static void plan_scales(model_plan *m, int32_t layer)
         add_vector(m, layer_name(name, layer, experts[i]), o->experts.n, 1.0f, 0.2f);
 }
 
-/* In place of attention. */
+/* Convolutions in place of attention. */
 static void plan_convolution(model_plan *m, int32_t layer)
 {
     const toy_options *o = m->options;
