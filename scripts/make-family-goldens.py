@@ -226,6 +226,91 @@ def laguna(get):
         if isinstance(get("feed_forward_length"), list) else get("feed_forward_length"))
 
 
+DELTA = {"attn_qkv": "linear_attn.in_proj_qkv", "attn_gate": "linear_attn.in_proj_z",
+         "ssm_beta": "linear_attn.in_proj_b", "ssm_alpha": "linear_attn.in_proj_a",
+         "ssm_ba": "linear_attn.in_proj_ba", "ssm_in": "linear_attn.in_proj_qkvz",
+         "ssm_conv1d": "linear_attn.conv1d", "ssm_dt": "linear_attn.dt", "ssm_a": "linear_attn.A_log",
+         "ssm_norm": "linear_attn.norm", "ssm_out": "linear_attn.out_proj",
+         "ffn_gate_inp": "mlp.gate", "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
+         "ffn_gate_exps": "mlp.gate_exps", "ffn_up_exps": "mlp.up_exps",
+         "ffn_gate_up_exps": "mlp.gate_up_exps", "ffn_down_exps": "mlp.down_exps",
+         "ffn_gate_shexp": "mlp.shared_expert.gate_proj",
+         "ffn_up_shexp": "mlp.shared_expert.up_proj",
+         "ffn_down_shexp": "mlp.shared_expert.down_proj"}
+
+
+def delta_sizes(get):
+    return {"linear_conv_kernel_dim": get("ssm.conv_kernel"),
+            "linear_key_head_dim": get("ssm.state_size"),
+            "linear_value_head_dim": get("ssm.state_size"),
+            "linear_num_key_heads": get("ssm.group_count"),
+            "linear_num_value_heads": get("ssm.time_step_rank"),
+            "layer_types": ["linear_attention" if get(f"?blk.{i}.ssm_a") else "full_attention"
+                            for i in range(get("block_count") - get("nextn_predict_layers", 0))],
+            "experts_implementation": "eager", "num_experts": get("expert_count"),
+            "num_experts_per_tok": get("expert_used_count"),
+            "moe_intermediate_size": get("expert_feed_forward_length"),
+            "shared_expert_intermediate_size": get("expert_shared_feed_forward_length"),
+            "rope_parameters": {"rope_type": "default", "rope_theta": get("rope.freq_base"),
+                                "partial_rotary_factor": get("rope.dimension_count") / head_dim(get),
+                                "mrope_section": (get("rope.dimension_sections") or [])[:3]}}
+
+
+def by_keys(numbers, n_heads, n_shared, dim=0):
+    """Heads of values in the order of the class, where those of one head of keys are neighbours."""
+    shape = numbers.shape
+    lead = [shape[0]] if dim else []
+    return numbers.reshape(*lead, n_shared, n_heads, -1, *shape[dim + 1:]).swapaxes(
+        dim, dim + 1).reshape(shape)
+
+
+def delta(tensors, get):
+    """The files' tensors as the class has them: norms less 1, A_log, heads of values by heads of
+    keys (of qwen35's they take turns in files), q, k, v and z by heads of keys in one matrix."""
+    dim, n_keys, n_values = (get("ssm." + key)
+                             for key in ("state_size", "group_count", "time_step_rank"))
+    n_shared, keys = n_values // n_keys, 2 * n_keys * dim
+    turns = get("/general.architecture") != "qwen3next"
+    for name in list(tensors):
+        layer, _, role = name.rpartition("linear_attn.")
+        t = tensors.get(name)  # None: it went with another
+        if name.endswith("norm.weight") and role != "norm.weight":
+            tensors[name] = t - 1
+        if role == "A_log":
+            tensors[name] = t = torch.log(-t)
+        if role == "dt.bias":
+            tensors[layer + "linear_attn.dt_bias"] = tensors.pop(name)
+            name = layer + "linear_attn.dt_bias"
+        if turns and role in ("in_proj_qkv.weight", "conv1d.weight"):
+            tensors[name] = t = torch.cat([t[:keys], by_keys(t[keys:], n_keys, n_shared)])
+        if turns and role in ("in_proj_z.weight", "in_proj_b.weight", "in_proj_a.weight", "A_log",
+                              "dt.bias"):
+            tensors[name] = by_keys(t, n_keys, n_shared)
+        if turns and role == "out_proj.weight":
+            tensors[name] = by_keys(t, n_keys, n_shared, 1)
+        if role == "conv1d.weight":
+            tensors[name] = t[:, None]
+        if not turns and role == "in_proj_qkv.weight":
+            z = tensors.pop(layer + "linear_attn.in_proj_z.weight")
+            parts = [part.reshape(n_keys, -1, part.shape[-1])
+                     for part in (*tensors.pop(name)[:keys].chunk(2), t[keys:], z)]
+            tensors[layer + "linear_attn.in_proj_qkvz.weight"] = torch.cat(parts, 1).flatten(0, 1)
+    experts(tensors)
+
+
+def experts(tensors):
+    """Gates and ups in one tensor."""
+    for name in list(tensors):
+        layer, _, role = name.partition("mlp.")
+        if role == "shared_expert_gate.weight":
+            tensors[name] = tensors[name].reshape(1, -1)
+        if role == "gate_exps.weight":
+            tensors[layer + "mlp.experts.gate_up_proj"] = torch.cat(
+                [tensors.pop(name), tensors.pop(layer + "mlp.up_exps.weight")], 1)
+        if role in ("gate_up_exps.weight", "down_exps.weight"):
+            tensors[layer + f"mlp.experts.{role[:-12]}_proj"] = tensors.pop(name)
+
+
 PHI = {"attn_output": "self_attn.dense", "ffn_up": "mlp.fc1", "ffn_down": "mlp.fc2",
        "output_norm": "model.final_layernorm"}
 
@@ -237,8 +322,7 @@ LFM2 = {"attn_norm": "operator_norm", "attn_q_norm": "self_attn.q_layernorm",
         "shortconv.in_proj": "conv.in_proj", "shortconv.conv": "conv.conv",
         "shortconv.out_proj": "conv.out_proj", "ffn_norm": "ffn_norm",
         "ffn_gate": "feed_forward.w1", "ffn_up": "feed_forward.w3", "ffn_down": "feed_forward.w2",
-        "ffn_gate_exps": "feed_forward.gate_exps", "ffn_up_exps": "feed_forward.up_exps",
-        "ffn_down_exps": "feed_forward.down_exps", "token_embd_norm": "model.embedding_norm"}
+        "token_embd_norm": "model.embedding_norm"}
 
 
 def lfm2(get, **more):
@@ -253,18 +337,6 @@ def conv_rows(tensors, get):
     for name in tensors:
         if name.endswith("conv.conv.weight"):
             tensors[name] = tensors[name][:, None]
-
-
-def experts_of_lfm2(tensors, get):
-    conv_rows(tensors, get)
-    for name in list(tensors):
-        if name.endswith("expert_bias.bias"):
-            tensors[name[:-5]] = tensors.pop(name)
-        if name.endswith("gate_exps.weight"):
-            at = name[:-len("gate_exps.weight")]
-            gate, up = tensors.pop(name), tensors.pop(at + "up_exps.weight")
-            tensors[at + "experts.gate_up_proj"] = torch.cat([gate, up], 1)
-            tensors[at + "experts.down_proj"] = tensors.pop(at + "down_exps.weight")
 
 
 FAMILIES = {
@@ -297,7 +369,7 @@ FAMILIES = {
         routed_scaling_factor=1.0, num_dense_layers=get("leading_dense_block_count"),
         experts_implementation="eager"), {
             **LFM2, "ffn_gate_inp": "feed_forward.gate", "exp_probs_b": "feed_forward.expert_bias"},
-        change=experts_of_lfm2),
+        change=conv_rows, experts="feed_forward.experts"),
     "command-r": Family("Cohere", lambda get: layer_norms(
         get, logit_scale=get("logit_scale"), use_qk_norm=has(get, "blk.0.attn_q_norm.weight"))),
     "cohere2": Family("Cohere2", lambda get: layer_norms(
@@ -327,6 +399,9 @@ FAMILIES = {
     "mimo2": Family("MiMoV2Flash", mimo2, {"exp_probs_b": "mlp.gate.e_score_correction_bias"},
                     fit=same_heads),
     "laguna": Family("Laguna", laguna, {"exp_probs_b": "mlp.gate.e_score_correction_bias"}),
+    "qwen35": Family("Qwen3_5", delta_sizes, DELTA, change=delta, config="TextConfig", experts=None),
+    "qwen35moe": Family("Qwen3_5Moe", delta_sizes, DELTA, change=delta, config="TextConfig", experts=None),
+    "qwen3next": Family("Qwen3Next", delta_sizes, DELTA, change=delta, experts=None),
 }
 
 
@@ -340,11 +415,12 @@ def class_name(family, name):
     layer, _, role = name.partition(".")
     if layer == "blk":
         number, _, role = role.partition(".")
-    role, _, kind = (role if layer == "blk" else name).rpartition(".")
+    name = role if layer == "blk" else name
+    role, dot, kind = name.rpartition(".") if "." in name else (name, "", "")
     of = family.names[role]
     if role in ("exp_probs_b", "attn_sinks"):  # no module's
         return f"model.layers.{number}.{of}"
-    return f"model.layers.{number}.{of}.{kind}" if layer == "blk" else f"{of}.{kind}"
+    return f"model.layers.{number}.{of}{dot}{kind}" if layer == "blk" else of + dot + kind
 
 
 class File:
@@ -362,11 +438,13 @@ class File:
         return self.keys.get(key[1:] if key[0] == "/" else f"{self.arch}.{key}", other)
 
 
-def rename(file, family):
-    """The file's tensors under the class's names; gates and ups of experts are one."""
+def rename(file, family, n_layers):
+    """The tensors of the file's layers under the class's names; experts' gates and ups are one."""
     tensors, get = {}, file.get
     for name, numbers in file.t.items():
-        if "_exps." in name:
+        if name.startswith("blk.") and int(name.split(".")[1]) >= n_layers:
+            continue
+        if "_exps." in name and family.experts:
             layer = name.split(".")[1]
             of = f"model.layers.{layer}.{family.experts}."
             tensors[of + "down_proj"] = file.t[f"blk.{layer}.ffn_down_exps.weight"]
@@ -389,9 +467,10 @@ def load(path):
     get = file.get
     olmo3 = file.arch == "olmo2" and get("attention.sliding_window")
     family = FAMILIES["olmo3" if olmo3 else file.arch]
+    n_layers = get("block_count") - get("nextn_predict_layers", 0)
     arguments = {
         "vocab_size": file.t["token_embd.weight"].shape[0], "hidden_size": get("embedding_length"),
-        "intermediate_size": get("feed_forward_length"), "num_hidden_layers": get("block_count"),
+        "intermediate_size": get("feed_forward_length"), "num_hidden_layers": n_layers,
         "num_attention_heads": get("attention.head_count"), "head_dim": head_dim(get),
         "num_key_value_heads": get("attention.head_count_kv"),
         "max_position_embeddings": get("context_length"),
@@ -404,7 +483,7 @@ def load(path):
     config._experts_implementation = "eager"
     model = getattr(transformers, family.model)(config)
     family.fit(model, get)
-    tensors, head = rename(file, family), None
+    tensors, head = rename(file, family, n_layers), None
     if family.model.endswith("TextModel"):
         head = tensors.pop("lm_head.weight")
         tensors = {name.removeprefix("model."): numbers for name, numbers in tensors.items()}

@@ -62,6 +62,13 @@ static const struct {
     FIELD(FLAG, experts.choice_bias),
     FIELD(FLAG, experts.old_bias),
     FIELD(FLAG, experts.fused),
+    FIELD(NUMBER, delta.n_key_heads),
+    FIELD(NUMBER, delta.n_value_heads),
+    FIELD(NUMBER, delta.dim),
+    FIELD(NUMBER, delta.period),
+    FIELD(REAL, delta.decay),
+    FIELD(FLAG, delta.by_heads),
+    FIELD(FLAG, delta.all_inputs),
 };
 
 static uint32_t type_named(const char *name)
@@ -83,7 +90,7 @@ static uint32_t form_of(const char *names)
         "wide_norms",  "own_norms",   "qkv_biases",  "o_bias",       "ffn_biases",
         "head_bias",   "fused_qkv",   "no_gate",     "gate_in_up",   "parallel",
         "gated",       "gated_heads", "sinks",       "window_sinks", "post_is_ffn_norm",
-        "short_conv"};
+        "short_conv",  "gates_in_q"};
     uint32_t form = 0;
     for (size_t n; *names; names += n + (names[n] == '+')) {
         size_t i = 0;

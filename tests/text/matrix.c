@@ -159,11 +159,6 @@ void matrix_case_random(matrix_case *c, rng *r)
         c->at[AXIS_MODEL] %= FIRST_ARCH;
 }
 
-bool matrix_has_states(int32_t model)
-{
-    return model == SUM_MODEL || model == FIRST_FAMILY + FAMILY_WITH_STATES;
-}
-
 static bool has_encoder(int model)
 {
     return model >= FIRST_ENCODER && model < FIRST_FAMILY;
@@ -240,6 +235,21 @@ static int32_t prompt[N_LONG + MOST_SESSIONS];
 bool matrix_is_mixture(int32_t model)
 {
     return models[model].target->shape.experts.router.n_experts > 0;
+}
+
+bool matrix_has_states(int32_t model)
+{
+    return shape_has_states(&models[model].target->shape);
+}
+
+int32_t matrix_state_model(int32_t value)
+{
+    int32_t model = SUM_MODEL;
+    for (int32_t left = value % 4; left > 0; left--)
+        do
+            model++;
+        while (!matrix_has_states(model) || matrix_is_mixture(model));
+    return model;
 }
 
 /* A token that no head can guess, now and then. */
@@ -364,6 +374,8 @@ void matrix_open(void)
         toy.n_ff = toy.uneven ? 512 : 256;
         toy.experts.n_ff = toy.experts.n_ff ? 256 : 0;
         toy.experts.n_shared = toy.experts.n_shared ? 512 : 0;
+        if (toy.delta.n_key_heads > 0)
+            toy.delta.dim = toy.delta.n_value_heads % 4 == 0 ? 64 : 128;
         if (toy.head_dim > 0) { /* wider than width / heads */
             toy.n_heads = 8;
             toy.v_dim = toy.v_dim > toy.head_dim ? 96 : toy.v_dim ? 32 : 0;

@@ -103,7 +103,7 @@ TEST(part_on_a_disk)
 #ifdef TESTS_SANITIZED
 static const uint64_t room = 64 << 20;
 #else
-static const uint64_t room = 2 << 20;
+static const uint64_t room = 3 << 20;
 #endif
 
 /* What the choice expects is what the plan of the chosen draft has, and so the verdict. */
