@@ -391,7 +391,7 @@ static void plan_qkv(model_plan *m, int32_t layer, int64_t head_dim, uint32_t fo
                    form & TOY_GATED ? n_heads * v_dim_of(o) : n_heads, 1.5f);
 }
 
-/* In place of attention. */
+/* Plans what is in place of attention. */
 static void plan_convolution(model_plan *m, int32_t layer)
 {
     const toy_options *o = m->options;
