@@ -45,6 +45,9 @@ static const known_key known[] = {
     {"embedding_scale", KEY_NUMBER, KEYS_SCALES},
     {"residual_scale", KEY_NUMBER, KEYS_SCALES},
     {"logit_scale", KEY_NUMBER, KEYS_LOGIT_SCALE},
+    {"attention.value_scale", KEY_NUMBER, KEYS_VALUE_SCALE},
+    {"swiglu_clamp_exp", KEY_CHECKED, KEYS_CLAMPS},
+    {"swiglu_clamp_shexp", KEY_CHECKED, KEYS_CLAMPS},
     {"rope.scaling.finetuned", KEY_SET, KEYS_SCALES}, /* granite: whether there is RoPE at all */
     {"extract_layers", KEY_CHECKED, KEYS_TAPS},
     {"target_hidden_size", KEY_CHECKED, KEYS_TAPS},

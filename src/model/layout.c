@@ -79,10 +79,11 @@ static bool is_elsewhere(const model_shape *s, const char *name)
 }
 
 /* Frequencies of the rotation, which follow from its base, as older files have them for each layer;
- * and blocks for multi-token prediction. */
+ * scales for those who quantise what a matrix reads; and blocks for multi-token prediction. */
 static bool is_needless(const binder *b, const char *name)
 {
-    static const char *const endings[] = {".inv_freq", ".attn_rot_embd", ".attn_rot_embd.weight"};
+    static const char *const endings[] = {".inv_freq", ".attn_rot_embd", ".attn_rot_embd.weight",
+                                          ".input_scale"};
     const model_shape *s = &b->layout->shape;
     const int32_t n_mtp = arch_mtp_blocks(s->arch, b->g);
     const size_t n = strlen(name);
@@ -159,7 +160,7 @@ static drey_status bind_rope_factors(const binder *b)
     const gguf_tensor *t;
     const int32_t n_pairs = s->rope[ROPE_OF_ALL].n_rot / 2;
     if (n_pairs > 0 && gguf_find_tensor(b->g, "rope_freqs.weight"))
-        TRY(find(b, "rope_freqs.weight", n_pairs, &t));
+        TRY(find(b, "rope_freqs.weight", s->arch->local.halved ? 2 * n_pairs : n_pairs, &t));
     if (!s->context.longrope)
         return DREY_OK;
     TRY(find(b, "rope_factors_short.weight", n_pairs, &t));
@@ -458,7 +459,9 @@ drey_status model_layout_read(model_layout *l, const gguf *g, weights *w, drey_e
             FAIL(err, DREY_ERR_FORMAT, "%s: tensor %s holds %g; the file is broken",
                  SHOWN_PATH(gguf_shard_path(g, t->part)), name, (double)factors[i]);
     for (int32_t i = 0; i < l->shape.n_ropes; i++)
-        l->angles.scale[i] = rope_frequencies(&l->shape, &l->shape.rope[i], t ? factors : NULL,
-                                              l->angles.frequency[i]);
+        l->angles.scale[i] = rope_frequencies(
+            &l->shape, &l->shape.rope[i],
+            t && (i == ROPE_OF_ALL || !l->shape.arch->local.halved) ? factors : NULL,
+            l->angles.frequency[i]);
     return DREY_OK;
 }

@@ -73,7 +73,8 @@ typedef struct expert_tensors {
     float *choice_bias; /* [n_experts]: of the choice alone */
     float *shared_gate; /* [D]: the shared expert counts as the sigmoid of the product with it */
     float *router_bias; /* [n_experts]: of the logits */
-    float *gate_bias, *up_bias, *down_bias; /* [n_experts][F] twice, [n_experts][D] */
+    float *gate_bias, *up_bias, *down_bias;    /* [n_experts][F] twice, [n_experts][D] */
+    float *gate_scale, *up_scale, *down_scale; /* [n_experts]: of products with the matrices */
     act_numbers act;
     expert_layer *of;
 } expert_tensors;

@@ -20,7 +20,7 @@ int32_t pass_offload_chunks(const model_pass *p, int32_t group, int32_t layer, i
     if (*end == 0 || window == 0)
         return 0;
     /* Rows see their own position as well; none is before the first after the committed ones. */
-    return min_i32(max_i32(cache_end(cache) + 1 - window, 0) / kv->chunk, *end);
+    return min_i32(attend_first_seen(window, cache_end(cache) + 1) / kv->chunk, *end);
 }
 
 /* The next chunk that has not been asked for. False: there is none. */

@@ -77,16 +77,21 @@ static tensor_plan *add_tensor(model_plan *m, const char *name)
     return t;
 }
 
-/* Returns the types in turn, but the K types only where a row divides into their blocks. */
-static uint32_t mixed_type(int32_t number, int64_t n_columns)
+/* Returns the types in turn, but those of long blocks only where a row divides into these. */
+static uint32_t mixed_type(uint32_t type, int32_t number, int64_t n_columns)
 {
     static const uint32_t types[] = {TYPE_Q4_K, TYPE_Q6_K, TYPE_Q4_0, TYPE_Q8_0,   TYPE_Q5_K,
                                      TYPE_F16,  TYPE_Q4_1, TYPE_Q2_K, TYPE_IQ4_NL, TYPE_Q3_K,
                                      TYPE_Q5_0, TYPE_BF16, TYPE_Q5_1, TYPE_IQ4_XS, TYPE_F32};
-    enum { n_types = sizeof types / sizeof types[0] };
-    while (n_columns % type_find(types[number % n_types])->block_elements != 0)
+    static const uint32_t coded[] = {TYPE_IQ3_S,  TYPE_IQ2_S, TYPE_Q4_K,  TYPE_IQ3_XXS,
+                                     TYPE_IQ2_XS, TYPE_IQ1_S, TYPE_TQ2_0, TYPE_IQ2_XXS,
+                                     TYPE_NVFP4,  TYPE_IQ1_M, TYPE_TQ1_0};
+    const uint32_t *of = type == TOY_TYPE_CODED ? coded : types;
+    const size_t n =
+        type == TOY_TYPE_CODED ? sizeof coded / sizeof *coded : sizeof types / sizeof *types;
+    while (n_columns % type_find(of[(size_t)number % n])->block_elements != 0)
         number++;
-    return types[number % n_types];
+    return of[(size_t)number % n];
 }
 
 /* [n_rows][n_columns] whose product with a row of deviation 1 has deviation gain; or one for each
@@ -98,7 +103,7 @@ static void add_matrices_of(model_plan *m, const char *name, int64_t n_columns, 
     uint32_t type = m->options->type;
     if (n_experts > 0 && m->options->experts.type != 0)
         type = m->options->experts.type;
-    t->type = type == TOY_TYPE_MIXED ? mixed_type(m->n_matrices, n_columns) : type;
+    t->type = type >= TOY_TYPE_MIXED ? mixed_type(type, m->n_matrices, n_columns) : type;
     if (n_columns % type_find(t->type)->block_elements != 0)
         abort(); /* the test's widths do not fit its type */
     t->n_dims = n_experts > 0 ? 3 : 2;
@@ -391,7 +396,22 @@ static void plan_qkv(model_plan *m, int32_t layer, int64_t head_dim, uint32_t fo
                    form & TOY_GATED ? n_heads * v_dim_of(o) : n_heads, 1.5f);
 }
 
-/* Plans what is in place of attention. */
+/* Numbers that products are multiplied with. */
+static void plan_scales(model_plan *m, int32_t layer)
+{
+    static const char *const experts[] = {"ffn_gate_exps.scale", "ffn_up_exps.scale",
+                                          "ffn_down_exps.scale"};
+    const toy_options *o = m->options;
+    char name[64];
+    add_vector(m, layer_name(name, layer, "attn_q.scale"), 1, 1.3f, 0.1f);
+    add_vector(m, layer_name(name, layer, "attn_q.input_scale"), 1, 0.1f, 0.1f);
+    if (!has_experts(o, layer))
+        add_vector(m, layer_name(name, layer, "ffn_down.scale"), 1, 0.7f, 0.1f);
+    for (int i = 0; i < 3 && has_experts(o, layer); i++)
+        add_vector(m, layer_name(name, layer, experts[i]), o->experts.n, 1.0f, 0.2f);
+}
+
+/* Convolutions in place of attention. */
 static void plan_convolution(model_plan *m, int32_t layer)
 {
     const toy_options *o = m->options;
@@ -430,6 +450,8 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
     if (!(form & (TOY_NORMS_AFTER | TOY_PARALLEL)))
         add_norm(m, layer, form & TOY_POST_IS_FFN_NORM ? "post_attention_norm" : "ffn_norm", form);
     plan_ffn(m, layer, form);
+    if (o->scales)
+        plan_scales(m, layer);
     if (form & TOY_POST_NORMS)
         add_vector(m, layer_name(name, layer, "post_ffw_norm.weight"), d, weight, 0.2f);
     if (!(form & TOY_FFN_BIASES) || experts)

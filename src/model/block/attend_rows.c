@@ -271,7 +271,7 @@ static int64_t attend_size(const model_pass *p)
     int64_t positions = 0;
     for (int32_t i = 0; i < p->n_rows; i++) {
         int32_t seen = attended(p, i);
-        positions += a->window ? min_i32(seen, a->window) : seen;
+        positions += seen - attend_first_seen(a->window, seen);
     }
     return positions * (attention_queries(a) + attention_out(a)) / 2;
 }
