@@ -1,6 +1,6 @@
-/* Decoded weights: a step of 32 rows and 256 of k as bytes in the order of use, with scales that are
- * integers or floats. A tier whose products take these has every type, and next to nothing in it
- * depends on one. */
+/* Decoded weights: a step of 32 rows and 256 of k as bytes in the order of use, with scales that
+ * are integers or floats. A tier whose products take these has every type, and next to nothing in
+ * it depends on one. */
 #pragma once
 
 #include "kernel/packing.h"

@@ -1,6 +1,6 @@
 /* Decoding of coded types for the x86 tiers, 8 rows at a time: what decode_coded makes (decoded.h).
- * Rows of books are loaded one by one, which is as fast as gathering them or faster (Zen 5); of those
- * with 8 weights the two words are then sorted apart. */
+ * Rows of books are loaded one by one, which is as fast as gathering them or faster (Zen 5); of
+ * those with 8 weights the two words are then sorted apart. */
 #include "kernel/code_books.h"
 #include "kernel/decoded.h"
 #include "kernel/x86/words_k_ymm.h"
