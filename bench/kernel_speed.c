@@ -349,20 +349,20 @@ static void join_once(bench *b)
 
 static void end_once(bench *b)
 {
-    const delta_block block = {.k = state_rows(b),
-                               .d = state_rows(b),
-                               .exponent = exponents,
-                               .n = DELTA_BLOCK,
-                               .k_dim = STATE_DIM,
-                               .v_dim = STATE_DIM};
+    const delta_records block = {.k = state_rows(b),
+                                 .d = state_rows(b),
+                                 .exponent = exponents,
+                                 .n = DELTA_BLOCK,
+                                 .k_dim = STATE_DIM,
+                                 .v_dim = STATE_DIM};
     b->kernels->delta->end(b->y, b->x, &block);
 }
 
 static void conv_once(bench *b)
 {
     const float *const x[] = {b->x, b->x, b->x, b->x};
-    b->kernels->delta->conv(b->y, &(conv_taps){.x = x, .w = b->z, .n_taps = 4, .silu = true},
-                            ROW_FF);
+    b->kernels->delta->conv(
+        b->y, &(conv_taps){.x = x, .w = b->z, .ld = ROW_FF, .n_taps = 4, .silu = true}, ROW_FF);
 }
 
 #define DEFINE_DELTA(op, shape, n_bytes, statement)                                                \

@@ -44,8 +44,9 @@ class Family:
     """A class of transformers: its name, arguments of its configuration from the file's keys, and
     names of tensors that it has otherwise."""
 
-    def __init__(self, name, arguments=None, names=None, permuted=False, change=None):
+    def __init__(self, name, arguments=None, names=None, permuted=False, change=None, config=None):
         self.name, self.names = name, {**USUAL, **(names or {})}
+        self.config = config or name
         self.arguments = arguments or (lambda get: {})
         self.permuted = permuted  # the file's rows of Q and K are those of rotated neighbours
         self.change = change or (lambda tensors, get: None)
@@ -92,6 +93,91 @@ def xielu(tensors, get):
             tensors[f"model.layers.{i}.mlp.act_fn.{what}"] = number[None] if "alpha" in what else number
 
 
+DELTA = {"attn_qkv": "linear_attn.in_proj_qkv", "attn_gate": "linear_attn.in_proj_z",
+         "ssm_beta": "linear_attn.in_proj_b", "ssm_alpha": "linear_attn.in_proj_a",
+         "ssm_ba": "linear_attn.in_proj_ba", "ssm_in": "linear_attn.in_proj_qkvz",
+         "ssm_conv1d": "linear_attn.conv1d", "ssm_dt": "linear_attn.dt", "ssm_a": "linear_attn.A_log",
+         "ssm_norm": "linear_attn.norm", "ssm_out": "linear_attn.out_proj",
+         "ffn_gate_inp": "mlp.gate", "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
+         "ffn_gate_exps": "mlp.gate_exps", "ffn_up_exps": "mlp.up_exps",
+         "ffn_gate_up_exps": "mlp.gate_up_exps", "ffn_down_exps": "mlp.down_exps",
+         "ffn_gate_shexp": "mlp.shared_expert.gate_proj",
+         "ffn_up_shexp": "mlp.shared_expert.up_proj",
+         "ffn_down_shexp": "mlp.shared_expert.down_proj"}
+
+
+def delta_sizes(get):
+    return {"linear_conv_kernel_dim": get("ssm.conv_kernel"),
+            "linear_key_head_dim": get("ssm.state_size"),
+            "linear_value_head_dim": get("ssm.state_size"),
+            "linear_num_key_heads": get("ssm.group_count"),
+            "linear_num_value_heads": get("ssm.time_step_rank"),
+            "layer_types": ["linear_attention" if get(f"?blk.{i}.ssm_a") else "full_attention"
+                            for i in range(get("block_count") - get("nextn_predict_layers", 0))],
+            "experts_implementation": "eager", "num_experts": get("expert_count"),
+            "num_experts_per_tok": get("expert_used_count"),
+            "moe_intermediate_size": get("expert_feed_forward_length"),
+            "shared_expert_intermediate_size": get("expert_shared_feed_forward_length"),
+            "rope_parameters": {"rope_type": "default", "rope_theta": get("rope.freq_base"),
+                                "partial_rotary_factor": get("rope.dimension_count") / head_dim(get),
+                                "mrope_section": (get("rope.dimension_sections") or [])[:3]}}
+
+
+def by_keys(numbers, n_heads, n_shared, dim=0):
+    """Heads of values in the order of the class, where those of one head of keys are neighbours."""
+    shape = numbers.shape
+    lead = [shape[0]] if dim else []
+    return numbers.reshape(*lead, n_shared, n_heads, -1, *shape[dim + 1:]).swapaxes(
+        dim, dim + 1).reshape(shape)
+
+
+def delta(tensors, get):
+    """The files' tensors as the class has them: norms less 1, A_log, heads of values by heads of
+    keys (of qwen35's they take turns in files), q, k, v and z by heads of keys in one matrix."""
+    dim, n_keys, n_values = (get("ssm." + key)
+                             for key in ("state_size", "group_count", "time_step_rank"))
+    n_shared, keys = n_values // n_keys, 2 * n_keys * dim
+    turns = get("/general.architecture") != "qwen3next"
+    for name in list(tensors):
+        layer, _, role = name.rpartition("linear_attn.")
+        t = tensors.get(name)  # None: it went with another
+        if name.endswith("norm.weight") and role != "norm.weight":
+            tensors[name] = t - 1
+        if role == "A_log":
+            tensors[name] = t = torch.log(-t)
+        if role == "dt.bias":
+            tensors[layer + "linear_attn.dt_bias"] = tensors.pop(name)
+            name = layer + "linear_attn.dt_bias"
+        if turns and role in ("in_proj_qkv.weight", "conv1d.weight"):
+            tensors[name] = t = torch.cat([t[:keys], by_keys(t[keys:], n_keys, n_shared)])
+        if turns and role in ("in_proj_z.weight", "in_proj_b.weight", "in_proj_a.weight", "A_log",
+                              "dt.bias"):
+            tensors[name] = by_keys(t, n_keys, n_shared)
+        if turns and role == "out_proj.weight":
+            tensors[name] = by_keys(t, n_keys, n_shared, 1)
+        if role == "conv1d.weight":
+            tensors[name] = t[:, None]
+        if not turns and role == "in_proj_qkv.weight":
+            z = tensors.pop(layer + "linear_attn.in_proj_z.weight")
+            parts = [part.reshape(n_keys, -1, part.shape[-1])
+                     for part in (*tensors.pop(name)[:keys].chunk(2), t[keys:], z)]
+            tensors[layer + "linear_attn.in_proj_qkvz.weight"] = torch.cat(parts, 1).flatten(0, 1)
+    experts(tensors)
+
+
+def experts(tensors):
+    """Gates and ups in one tensor."""
+    for name in list(tensors):
+        layer, _, role = name.partition("mlp.")
+        if role == "shared_expert_gate.weight":
+            tensors[name] = tensors[name].reshape(1, -1)
+        if role == "gate_exps.weight":
+            tensors[layer + "mlp.experts.gate_up_proj"] = torch.cat(
+                [tensors.pop(name), tensors.pop(layer + "mlp.up_exps.weight")], 1)
+        if role in ("gate_up_exps.weight", "down_exps.weight"):
+            tensors[layer + f"mlp.experts.{role[:-12]}_proj"] = tensors.pop(name)
+
+
 PHI = {"attn_output": "self_attn.dense", "ffn_up": "mlp.fc1", "ffn_down": "mlp.fc2",
        "output_norm": "model.final_layernorm"}
 
@@ -118,6 +204,9 @@ FAMILIES = {
     "phi2": Family("Phi", lambda get: layer_norms(get, **partial(get)), PHI),
     "command-r": Family("Cohere", lambda get: layer_norms(
         get, logit_scale=get("logit_scale"), use_qk_norm=get("?blk.0.attn_q_norm.weight"))),
+    "qwen35": Family("Qwen3_5", delta_sizes, DELTA, change=delta, config="Qwen3_5Text"),
+    "qwen35moe": Family("Qwen3_5Moe", delta_sizes, DELTA, change=delta, config="Qwen3_5MoeText"),
+    "qwen3next": Family("Qwen3Next", delta_sizes, DELTA, change=delta),
 }
 
 
@@ -131,9 +220,9 @@ def class_name(family, name):
     layer, _, role = name.partition(".")
     if layer == "blk":
         number, _, role = role.partition(".")
-    role, _, kind = (role if layer == "blk" else name).rpartition(".")
-    of = family.names[role]
-    return f"model.layers.{number}.{of}.{kind}" if layer == "blk" else f"{of}.{kind}"
+    role, dot, kind = (role if layer == "blk" else name).partition(".")
+    of = family.names[role] + dot + kind
+    return f"model.layers.{number}.{of}" if layer == "blk" else of
 
 
 class File:
@@ -154,9 +243,10 @@ class File:
 def load(path):
     file = File(path)
     get, family = file.get, FAMILIES[file.arch]
+    n_layers = get("block_count") - get("nextn_predict_layers", 0)
     arguments = {
         "vocab_size": file.t["token_embd.weight"].shape[0], "hidden_size": get("embedding_length"),
-        "intermediate_size": get("feed_forward_length"), "num_hidden_layers": get("block_count"),
+        "intermediate_size": get("feed_forward_length"), "num_hidden_layers": n_layers,
         "num_attention_heads": get("attention.head_count"), "head_dim": head_dim(get),
         "num_key_value_heads": get("attention.head_count_kv"),
         "max_position_embeddings": get("context_length"),
@@ -164,11 +254,13 @@ def load(path):
         "rope_parameters": {"rope_type": "default", "rope_theta": get("rope.freq_base")},
         "tie_word_embeddings": "output.weight" not in file.t, "pad_token_id": None,
         "attn_implementation": "eager", **family.arguments(get)}
-    config = getattr(transformers, f"{family.name}Config")(
+    config = getattr(transformers, f"{family.config}Config")(
         **{name: value for name, value in arguments.items() if value is not None or name[:3] != "rms"})
     model = getattr(transformers, f"{family.name}ForCausalLM")(config)
     tensors = {}
     for name, numbers in file.t.items():
+        if name.startswith("blk.") and int(name.split(".")[1]) >= n_layers:
+            continue
         if family.permuted and (".attn_q." in name or ".attn_k." in name):
             heads = "attention.head_count" if ".attn_q." in name else "attention.head_count_kv"
             numbers = unpermute(numbers, get(heads))

@@ -22,15 +22,14 @@
 
 #include "kernel/kernel.h"
 
-enum { DELTA_BLOCK = KV_GROUP };
+enum { DELTA_BLOCK = KV_GROUP, DELTA_MOST_DIM = 256, DELTA_MOST_TAPS = 8 };
 
-/* A causal convolution of one row, whose numbers are a multiple of CONV_GROUP: tap i reads the row
- * that is n_taps - 1 - i rows before it. */
-enum { CONV_GROUP = SUM_LANES };
+/* A causal convolution of one row: tap i reads the row that is n_taps - 1 - i rows before it. */
 typedef struct conv_taps {
     const float *const *x; /* [n_taps][n]: the row's own is the last */
-    const float *w;        /* [n / CONV_GROUP][n_taps][CONV_GROUP] */
-    const float *bias;     /* [n]; NULL: 0 */
+    const float *w;        /* [n_taps][ld] */
+    int64_t ld;
+    const float *bias; /* [n]; NULL: 0 */
     int32_t n_taps;
     bool silu;
 } conv_taps;
@@ -49,12 +48,12 @@ typedef struct delta_row {
 } delta_row;
 
 /* The rows of a block of one head. */
-typedef struct delta_block {
+typedef struct delta_records {
     const float *const *k, *const *d; /* [n][k_dim], [n][v_dim] */
     const float *exponent;            /* [n + 1]: as above, of the last row */
     int32_t n;                        /* at most DELTA_BLOCK */
     int32_t k_dim, v_dim;
-} delta_block;
+} delta_records;
 
 struct delta_kernel {
     /* y[c] = bias[c], then fma(w[i][c], x[i][c], y[c]) for i = 0 .. n_taps - 1; with silu then y /
@@ -76,7 +75,7 @@ struct delta_kernel {
     void (*join)(const delta_row *row);
     /* to[i][j] = e[n] * s[i][j], then fma(e[t] * k_t[i], d_t[j], to[i][j]) for t ascending. to may
      * be s. */
-    void (*end)(float *to, const float *s, const delta_block *block);
+    void (*end)(float *to, const float *s, const delta_records *block);
 };
 
 /* The inventory: what is tested (tests/kernel/test_kernel_delta.c) and timed

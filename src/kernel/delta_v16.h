@@ -13,15 +13,17 @@
 
 enum { TILE_ROWS = 4, MOST_COLUMNS = 8 };
 
+INLINE v16 conv_16(const conv_taps *taps, int64_t i, int32_t m)
+{
+    v16 sum = taps->bias ? load_some(taps->bias + i, m) : v16_zero();
+    for (int32_t t = 0; t < taps->n_taps; t++)
+        sum = v16_fma(load_some(taps->w + t * taps->ld + i, m), load_some(taps->x[t] + i, m), sum);
+    return taps->silu ? gated(sum, sum) : sum;
+}
+
 static void conv_v16(float *y, const conv_taps *taps, int64_t n)
 {
-    const float *w = taps->w;
-    for (int64_t i = 0; i < n; i += CONV_GROUP) {
-        v16 sum = taps->bias ? v16_load(taps->bias + i) : v16_zero();
-        for (int32_t t = 0; t < taps->n_taps; t++, w += CONV_GROUP)
-            sum = v16_fma(v16_load(w), v16_load(taps->x[t] + i), sum);
-        v16_store(y + i, taps->silu ? gated(sum, sum) : sum);
-    }
+    EACH_16(n, store_some(y + i, conv_16(taps, i, m), m));
 }
 
 static void unit_v16(float *y, const float *x, int64_t n, float eps, float factor)
@@ -201,7 +203,7 @@ static void join_v16(const delta_row *row)
 typedef struct state_end {
     float *to;
     const float *s;
-    const delta_block *block;
+    const delta_records *block;
     const float *counts; /* [n][TILE_ROWS]: e[t] * k_t[i] */
     float e;
 } state_end;
@@ -210,7 +212,7 @@ typedef struct state_end {
 INLINE void end_tile(const state_end *a, int64_t i, int32_t j, const int32_t n,
                      const int32_t n_columns, int32_t last)
 {
-    const delta_block *b = a->block;
+    const delta_records *b = a->block;
     v16 sum[DELTA_SUMS];
     UNROLL
     for (int32_t r = 0; r < n; r++) {
@@ -249,7 +251,7 @@ INLINE void end_strips(const state_end *a, int64_t i, const int32_t n)
 #undef TILE
 }
 
-static void end_v16(float *to, const float *s, const delta_block *block)
+static void end_v16(float *to, const float *s, const delta_records *block)
 {
     float e[DELTA_BLOCK + 1], counts[DELTA_BLOCK * TILE_ROWS];
     decays(e, block->exponent, block->n);

@@ -60,6 +60,7 @@ enum {
     KEYS_YARN_LOG = 256, /* rope.scaling.yarn_log_multiplier */
     KEYS_TEMPERATURE = 512, /* attention.temperature_scale, temperature_length */
     KEYS_NEXTN = 1024,      /* block_count has nextn_predict_layers more than there are layers */
+    KEYS_DELTA = 1 << 20,   /* ssm_..., full_attention_interval, recurrent_layers */
     KEYS_LOGIT_SCALE = 2048 /* logit_scale, which multiplies */
 };
 
@@ -72,6 +73,7 @@ typedef struct arch_layers {
     const block_class *const *(*blocks)(const model_shape *s, int32_t layer);
     bool states; /* some have a state that runs through the text */
 } arch_layers;
+extern const arch_layers delta_layers; /* model/block/delta_block.c */
 
 /* Most layers of a target whose states a model of this kind sees. */
 enum { MODEL_MAX_TAPS = 3 };
@@ -112,6 +114,7 @@ typedef struct arch {
         bool biases;         /* routers and experts have biases */
         bool by_router;      /* layers without a router have a feed-forward part */
     } experts;
+    bool heads_in_turns;       /* recurrent_shape.in_turns */
     bool yarn_exact;           /* the ends of YaRN's blend are no whole pairs */
     const arch_layers *layers; /* NULL: the usual ones */
     int32_t wide_layers;       /* a model of so many layers divides scores by sqrt(n_embd / n_heads)
@@ -309,6 +312,8 @@ cache_spec model_cache_spec(const model_shape *s, kv_format format);
 
 /* Reads and checks the shape keys; n_vocab comes from the embedding tensor. Errors name
  * the file. */
+/* The part of models with gated delta nets: sizes, and layers that do not attend. */
+drey_status arch_read_delta(model_shape *s, const gguf *g, drey_error *err);
 drey_status model_shape_read(model_shape *s, const gguf *g, drey_error *err);
 
 /* The keys under "ARCH.": each has to be one that is read, one that has no influence on the

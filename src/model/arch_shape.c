@@ -638,6 +638,7 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
              gguf_printable((char[48]){0}, 48, name.text, name.n_bytes));
     TRY(read_sizes(s, g, err));
     TRY(arch_keys_check(s, g, err));
+    TRY(arch_read_delta(s, g, err));
     TRY(read_attention(s, g, err));
     TRY(check_stores(s, err));
     TRY(read_scales(s, g, err));

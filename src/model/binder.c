@@ -136,7 +136,7 @@ drey_status bind_whole_vectors(binder *b, const char *name, int64_t n, int64_t r
     bind_room(b, n * rows, out);
     if (b->arena) {
         TRY(binder_find(b, name, (int64_t[3]){n, rows, 1}, &t));
-        l->vector[l->n_vectors] = (layout_vector){t, *out, b->layer};
+        l->vector[l->n_vectors] = (layout_vector){t, *out, b->layer, false};
     }
     l->n_vectors++;
     return DREY_OK;
@@ -145,6 +145,14 @@ drey_status bind_whole_vectors(binder *b, const char *name, int64_t n, int64_t r
 drey_status bind_vectors(binder *b, const char *role, int64_t n, int64_t rows, float **out)
 {
     return bind_whole_vectors(b, binder_name(b, (char[64]){0}, role), n, rows, out);
+}
+
+drey_status bind_turned(binder *b, const char *role, int64_t n, int64_t rows, float **out)
+{
+    TRY(bind_vectors(b, role, n, rows, out));
+    if (b->arena)
+        b->layout->vector[b->layout->n_vectors - 1].turned = true;
+    return DREY_OK;
 }
 
 drey_status bind_vector(binder *b, const char *role, int64_t n, float **out)

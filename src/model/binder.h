@@ -42,6 +42,8 @@ drey_status bind_rows(binder *b, const char *of, int64_t of_rows, int64_t first,
 /* Numbers [rows][n], one after the other, which model_layout_read reads. */
 drey_status bind_vectors(binder *b, const char *role, int64_t n, int64_t rows, float **out);
 drey_status bind_vector(binder *b, const char *role, int64_t n, float **out);
+/* The same as numbers [n][rows]. */
+drey_status bind_turned(binder *b, const char *role, int64_t n, int64_t rows, float **out);
 /* The same where the file has it. */
 drey_status bind_vector_if(binder *b, const char *role, int64_t n, float **out);
 /* Room for n numbers that come from elsewhere. */

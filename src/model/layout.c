@@ -410,6 +410,19 @@ void model_layout_view(model_layout *view, const model_layout *of, weight *matri
     view->head = matrix + (of->head - of->matrix);
 }
 
+/* Turns [n][n_taps] into [n_taps][n]. */
+static drey_status turn(float *w, int64_t n_taps, int64_t n, drey_error *err)
+{
+    float *rows = malloc((size_t)(n * n_taps) * sizeof *rows);
+    if (!rows)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for the weights of a convolution");
+    memcpy(rows, w, (size_t)(n * n_taps) * sizeof *rows);
+    for (int64_t i = 0; i < n * n_taps; i++)
+        w[i] = rows[i % n * n_taps + i / n];
+    free(rows);
+    return DREY_OK;
+}
+
 static drey_status read_vector(const layout_vector *v, const gguf *g, weights *w, drey_error *err)
 {
     TRY(weights_read_vector(w, v->tensor, v->numbers, err));
@@ -419,7 +432,7 @@ static drey_status read_vector(const layout_vector *v, const gguf *g, weights *w
                  "%s: tensor %s holds numbers that are not finite: the file is damaged, fetch it "
                  "again",
                  SHOWN_PATH(gguf_shard_path(g, v->tensor->part)), v->tensor->name);
-    return DREY_OK;
+    return v->turned ? turn(v->numbers, v->tensor->dims[0], v->tensor->dims[1], err) : DREY_OK;
 }
 
 /* The bucket of a distance d >= 0 of n buckets: the first half are distances, the others are wider

@@ -107,6 +107,7 @@ typedef struct layout_vector {
     const gguf_tensor *tensor;
     float *numbers;
     int32_t layer; /* its layer; n_layers: of none */
+    bool turned;   /* numbers [n][rows], not [rows][n] */
 } layout_vector;
 
 struct model_layout {

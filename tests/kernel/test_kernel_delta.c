@@ -76,17 +76,16 @@ static int64_t run(operation op, const delta_kernel *k, const operands *o, float
     for (int32_t t = 0; t < MOST; t++)
         past[t] = o->past[t].data, keys[t] = o->k[t].data;
     switch (op) {
-    case DELTA_conv: {
-        const int64_t n = o->k_dim / CONV_GROUP * CONV_GROUP;
+    case DELTA_conv:
         k->conv(y,
                 &(conv_taps){.x = keys,
                              .w = x,
+                             .ld = o->k_dim,
                              .bias = o->round % 3 ? NULL : x,
                              .n_taps = 3 + o->round % 2,
                              .silu = o->round < 3},
-                n);
-        return n;
-    }
+                o->k_dim);
+        return o->k_dim;
     case DELTA_unit:
         k->unit(y, keys[0], o->k_dim, 1e-6f, 0.25f);
         return o->k_dim;
@@ -105,12 +104,12 @@ static int64_t run(operation op, const delta_kernel *k, const operands *o, float
     case DELTA_end:
         memcpy(y, s, o->s.size_bytes);
         k->end(y, o->round % 2 ? y : s,
-               &(delta_block){.k = keys,
-                              .d = past,
-                              .exponent = o->exponent + MOST - o->n,
-                              .n = o->n,
-                              .k_dim = o->k_dim,
-                              .v_dim = o->v_dim});
+               &(delta_records){.k = keys,
+                                .d = past,
+                                .exponent = o->exponent + MOST - o->n,
+                                .n = o->n,
+                                .k_dim = o->k_dim,
+                                .v_dim = o->v_dim});
         return (int64_t)o->k_dim * o->v_dim;
     case N_OPERATIONS:
         fail_msg("no operation");
@@ -163,17 +162,18 @@ static double silu(double x)
 
 TEST(test_small_definitions)
 {
-    enum { N = 48 };
-    float x[4][N], w[N / CONV_GROUP][4][CONV_GROUP], b[N], y[N];
+    enum { N = 40 };
+    float x[4][N], w[4][N], b[N], y[N];
     double square = 0;
     for (int i = 0; i < N; i++) {
         for (int t = 0; t < 4; t++)
-            x[t][i] = uniform(-2, 2), w[i / CONV_GROUP][t][i % CONV_GROUP] = uniform(-1, 1);
+            x[t][i] = uniform(-2, 2), w[t][i] = uniform(-1, 1);
         b[i] = uniform(-1, 1);
         square += (double)x[0][i] * (double)x[0][i];
     }
     const conv_taps taps = {.x = (const float *[]){x[0], x[1], x[2], x[3]},
-                            .w = w[0][0],
+                            .w = w[0],
+                            .ld = N,
                             .bias = b,
                             .n_taps = 4,
                             .silu = true};
@@ -181,7 +181,7 @@ TEST(test_small_definitions)
     for (int i = 0; i < N; i++) {
         double sum = (double)b[i];
         for (int t = 0; t < 4; t++)
-            sum += (double)x[t][i] * (double)w[i / CONV_GROUP][t][i % CONV_GROUP];
+            sum += (double)x[t][i] * (double)w[t][i];
         assert_true(fabs((double)y[i] - silu(sum)) < 2e-6);
     }
     delta_ref.unit(y, x[0], N, 1e-6f, 0.5f);
@@ -288,7 +288,7 @@ static void end_block(const delta_kernel *kernels, float *to, const float *state
     exponent[DELTA_BLOCK] = (float)last;
     kernels->end(
         to, state,
-        &(delta_block){
+        &(delta_records){
             .k = keys, .d = d, .exponent = exponent, .n = DELTA_BLOCK, .k_dim = DIM, .v_dim = DIM});
 }
 

@@ -13,7 +13,7 @@
 #define GOLDEN_ROWS         0xf0cb066d7cd9d685u
 #define GOLDEN_KV_Q8        0xf5abcd437e3a36a8u
 #define GOLDEN_FURTHER_ROWS 0x13ebf4ed722fd382u
-#define GOLDEN_DELTA        0xd9d17c23f1b1b4f5u
+#define GOLDEN_DELTA        0x6f0475cb2472e638u
 /* Hashes by weight type: with the type's own activations; on the float tier. */
 #define GOLDEN_F32     0xfe718d65426114d6u, 0xfe718d65426114d6u
 #define GOLDEN_F16     0xf932451571a1f7dau, 0xf932451571a1f7dau
@@ -297,7 +297,7 @@ static uint64_t delta_hash(const delta_kernel *k)
         of[t] = x[t], exponent[t] = -(float)t;
     }
     exponent[DELTA_BLOCK] = -20;
-    k->conv(y, &(conv_taps){.x = of, .w = s, .n_taps = 4, .silu = true}, WIDE);
+    k->conv(y, &(conv_taps){.x = of, .w = s, .ld = WIDE, .n_taps = 4, .silu = true}, WIDE);
     k->unit(y + WIDE, x[0], WIDE, 1e-6f, 0.5f);
     k->gated_norm(y + 2 * WIDE, x[0], x[1], x[2], WIDE, 1e-6f);
     hash = hash_more(hash, y, 3 * WIDE * sizeof *y);
@@ -316,7 +316,7 @@ static uint64_t delta_hash(const delta_kernel *k)
                          .d = y + 2 * WIDE,
                          .out = y + 3 * WIDE});
     hash = hash_more(hash, y, sizeof y);
-    k->end(s, s, &(delta_block){of, of, exponent, DELTA_BLOCK, WIDE, WIDE});
+    k->end(s, s, &(delta_records){of, of, exponent, DELTA_BLOCK, WIDE, WIDE});
     return hash_more(hash, s, sizeof s);
 }
 

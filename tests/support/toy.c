@@ -53,7 +53,13 @@ toy_options toy_asked(void)
     toy_options o = toy_default();
     if (getenv("DREY_TEST_EXPERTS"))
         o.experts = (toy_experts){.n = 8, .n_used = 2, .n_ff = 64};
-    if (getenv("DREY_TEST_STATES")) {
+    const char *states = getenv("DREY_TEST_STATES");
+    if (states && strcmp(states, "delta") == 0) {
+        o.architecture = "qwen35";
+        o.form = TOY_HEAD_NORMS | TOY_POST_IS_FFN_NORM | TOY_GATES_IN_Q;
+        o.delta = (toy_delta){
+            .n_key_heads = 2, .n_value_heads = 4, .dim = 64, .period = 2, .decay = 0.3f};
+    } else if (states) {
         o.architecture = sum_arch.name;
         arch_of_test = &sum_arch;
     }
@@ -154,7 +160,7 @@ static int64_t head_dim_of(const toy_options *o)
 
 static int64_t v_dim_of(const toy_options *o)
 {
-    return o->v_dim ? o->v_dim : head_dim_of(o);
+    return o->v_dim && !(o->form & TOY_GATES_IN_Q) ? o->v_dim : head_dim_of(o);
 }
 
 static int64_t heads_of(const toy_options *o, int32_t layer)
@@ -276,7 +282,7 @@ static void plan_experts(model_plan *m, int32_t layer)
     }
     if (shared == 0)
         return;
-    if (is_arch(o, "qwen2moe"))
+    if (is_arch(o, "qwen2moe") || o->delta.n_key_heads > 0)
         add_vector(m, layer_name(name, layer, "ffn_gate_inp_shexp.weight"), d, 0.0f,
                    1 / sqrtf((float)d));
     add_matrix(m, layer_name(name, layer, "ffn_gate_shexp.weight"), d, shared, 1.0f);
@@ -365,8 +371,9 @@ static void plan_qkv(model_plan *m, int32_t layer, int64_t head_dim, uint32_t fo
 {
     const toy_options *o = m->options;
     char name[64];
-    int64_t d = o->n_embd, n_heads = heads_of(o, layer), q = n_heads * head_dim,
-            k = o->n_heads_kv * head_dim, v = o->n_heads_kv * v_dim_of(o);
+    int64_t d = o->n_embd, n_heads = heads_of(o, layer),
+            q = n_heads * head_dim * (form & TOY_GATES_IN_Q ? 2 : 1), k = o->n_heads_kv * head_dim,
+            v = o->n_heads_kv * v_dim_of(o);
     if (form & TOY_FUSED_QKV) {
         add_matrix(m, layer_name(name, layer, "attn_qkv.weight"), d, q + k + v, 1.3f);
         if (form & TOY_QKV_BIASES)
@@ -386,6 +393,38 @@ static void plan_qkv(model_plan *m, int32_t layer, int64_t head_dim, uint32_t fo
                    form & TOY_GATED ? n_heads * v_dim_of(o) : n_heads, 1.5f);
 }
 
+static bool has_delta(const toy_options *o, int32_t layer)
+{
+    return o->delta.n_key_heads > 0 && (layer + 1) % o->delta.period != 0;
+}
+
+/* Sums of products with beta, alpha and dt have a deviation of 1.4. */
+static void plan_delta(model_plan *m, int32_t layer)
+{
+    const toy_options *o = m->options;
+    const toy_delta *t = &o->delta;
+    char name[64];
+    const int64_t d = o->n_embd, values = (int64_t)t->n_value_heads * t->dim,
+                  channels = 2 * (int64_t)t->n_key_heads * t->dim + values;
+    if (t->all_inputs) {
+        add_matrix(m, layer_name(name, layer, "ssm_in.weight"), d, channels + values, 1.0f);
+    } else {
+        add_matrix(m, layer_name(name, layer, "attn_qkv.weight"), d, channels, 1.0f);
+        add_matrix(m, layer_name(name, layer, "attn_gate.weight"), d, values, 1.0f);
+    }
+    if (t->by_heads) {
+        add_matrix(m, layer_name(name, layer, "ssm_ba.weight"), d, 2 * t->n_value_heads, 1.0f);
+    } else {
+        add_matrix(m, layer_name(name, layer, "ssm_beta.weight"), d, t->n_value_heads, 1.0f);
+        add_matrix(m, layer_name(name, layer, "ssm_alpha.weight"), d, t->n_value_heads, 1.0f);
+    }
+    add_table(m, layer_name(name, layer, "ssm_conv1d.weight"), 4, channels, 0.5f);
+    add_vector(m, layer_name(name, layer, "ssm_dt.bias"), t->n_value_heads, 0.0f, 1.0f);
+    add_vector(m, layer_name(name, layer, "ssm_a"), t->n_value_heads, -t->decay, 0.1f * t->decay);
+    add_vector(m, layer_name(name, layer, "ssm_norm.weight"), t->dim, 1.0f, 0.2f);
+    add_matrix(m, layer_name(name, layer, "ssm_out.weight"), values, d, layer_weight(o, layer));
+}
+
 static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
 {
     const toy_options *o = m->options;
@@ -396,10 +435,14 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
     float weight = layer_weight(o, layer);
     if (!(form & TOY_NORMS_AFTER))
         add_norm(m, layer, "attn_norm", form);
-    plan_qkv(m, layer, head_dim, form);
-    plan_head_norms(m, layer, head_dim, form);
-    add_matrix(m, layer_name(name, layer, "attn_output.weight"), heads_of(o, layer) * v_dim_of(o),
-               d, weight);
+    if (has_delta(o, layer)) {
+        plan_delta(m, layer);
+    } else {
+        plan_qkv(m, layer, head_dim, form);
+        plan_head_norms(m, layer, head_dim, form);
+        add_matrix(m, layer_name(name, layer, "attn_output.weight"),
+                   heads_of(o, layer) * v_dim_of(o), d, weight);
+    }
     if (form & TOY_SINKS || (form & TOY_WINDOW_SINKS && layer % 4 != 3))
         add_vector(m, layer_name(name, layer, "attn_sinks.weight"), heads_of(o, layer), 1.0f, 1.0f);
     if (form & TOY_O_BIAS)
@@ -625,6 +668,25 @@ static uint64_t put_expert_keys(gguf_writer *w, const toy_options *o)
     return n_keys;
 }
 
+static uint64_t put_delta_keys(gguf_writer *w, const toy_options *o)
+{
+    const toy_delta *t = &o->delta;
+    const struct {
+        const char *suffix;
+        int32_t value;
+    } keys[] = {{"ssm.conv_kernel", 4},
+                {"ssm.state_size", t->dim},
+                {"ssm.group_count", t->n_key_heads},
+                {"ssm.time_step_rank", t->n_value_heads},
+                {"ssm.inner_size", t->n_value_heads * t->dim},
+                {"full_attention_interval", t->period}};
+    uint64_t n_keys = 0;
+    char name[128];
+    for (; t->n_key_heads > 0 && n_keys < sizeof keys / sizeof *keys; n_keys++)
+        writer_key_u32(w, key_name(name, o, keys[n_keys].suffix), (uint32_t)keys[n_keys].value);
+    return n_keys;
+}
+
 /* A number of each layer, or one of all. */
 static void put_each(gguf_writer *w, const toy_options *o, const char *suffix,
                      int64_t (*of)(const toy_options *o, int32_t layer))
@@ -679,7 +741,8 @@ static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
         writer_key_u32(w, key_name(name, o, "attention.value_length"), (uint32_t)v_dim_of(o));
         n_keys += 2;
     }
-    return n_keys + put_rope_scaling(w, o) + put_expert_keys(w, o) + put_more_keys(w, o);
+    return n_keys + put_rope_scaling(w, o) + put_expert_keys(w, o) + put_delta_keys(w, o) +
+           put_more_keys(w, o);
 }
 
 static uint64_t put_split_keys(gguf_writer *w, const model_plan *m, int32_t part)

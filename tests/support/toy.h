@@ -37,7 +37,8 @@ enum {
     TOY_GATED_HEADS = 1 << 16,  /* gates of each head */
     TOY_SINKS = 1 << 17,        /* in every layer; */
     TOY_WINDOW_SINKS = 1 << 18, /* in all but each fourth one */
-    TOY_POST_IS_FFN_NORM = 1 << 19
+    TOY_POST_IS_FFN_NORM = 1 << 19,
+    TOY_GATES_IN_Q = 1 << 20 /* each head's gates after its queries */
 };
 
 /* A further key under the architecture's prefix; "/NAME": of that name. */
@@ -63,6 +64,15 @@ typedef struct toy_experts {
     uint32_t type;    /* type of their matrices; 0: that of the others */
 } toy_experts;
 
+/* Gated delta nets in place of attention, in all layers but one of so many. */
+typedef struct toy_delta {
+    int32_t n_key_heads; /* 0: there are none */
+    int32_t n_value_heads, dim, period;
+    float decay;     /* log decays are about so much */
+    bool by_heads;   /* beta and alpha in one matrix, */
+    bool all_inputs; /* and q, k, v and z */
+} toy_delta;
+
 typedef struct toy_options {
     const char *architecture; /* with the tensors that llama does not have */
     uint32_t form;            /* TOY_...: of architectures that come without a word in toy.c */
@@ -86,6 +96,7 @@ typedef struct toy_options {
     float rope_factor;
     int32_t rope_original_context;
     toy_experts experts;
+    toy_delta delta;
     const toy_key *keys;     /* NULL: none */
     const char *more_tensor; /* NULL, or the name of a further tensor: n_embd F32 numbers */
 
@@ -108,7 +119,7 @@ typedef struct toy_options {
  * vocabulary "qwen2", ChatML, one part. */
 toy_options toy_default(void);
 /* The same; a mixture of experts where the environment has DREY_TEST_EXPERTS, with running states
- * (sum_block.h) where it has DREY_TEST_STATES. */
+ * (sum_block.h) where it has DREY_TEST_STATES, those of a delta net where that is "delta". */
 toy_options toy_asked(void);
 /* Number of positions that can be copied, saved and kept, of n that a text of such a model has in
  * common with another. */

@@ -16,8 +16,10 @@ enum {
     FIRST_ARCH,
     FIRST_ENCODER = FIRST_ARCH + FIRST_T5_TOY,
     FIRST_FAMILY = FIRST_ARCH + N_ARCH_TOYS,
-    FIRST_MIXTURE = FIRST_FAMILY + N_FAMILY_TOYS, /* and families of mixtures */
-    N_MODELS = FIRST_MIXTURE + N_EXPERT_TOYS,
+    FIRST_DELTA = FIRST_FAMILY + FIRST_DELTA_TOY,
+    FIRST_MIXTURE = FIRST_FAMILY + FIRST_DELTA_MIXTURE, /* and families of mixtures */
+    FIRST_EXPERT = FIRST_FAMILY + N_FAMILY_TOYS,
+    N_MODELS = FIRST_EXPERT + N_EXPERT_TOYS,
     SLICE_IDS = 256,
     SLICE_ROOM = 64,
     N_PARTS = 5
@@ -159,7 +161,12 @@ void matrix_case_random(matrix_case *c, rng *r)
 
 bool matrix_has_states(int32_t model)
 {
-    return model == SUM_MODEL;
+    return model == SUM_MODEL || (model >= FIRST_DELTA && model < FIRST_EXPERT);
+}
+
+int32_t matrix_state_model(int32_t value)
+{
+    return value % 3 == 0 ? SUM_MODEL : FIRST_DELTA + value % 3 - 1;
 }
 
 static bool has_encoder(int model)
@@ -332,14 +339,16 @@ void matrix_open(void)
     for (int i = 0; FIRST_ARCH + i < N_MODELS; i++) {
         if (i < N_ARCH_TOYS)
             arch_toy(i, &toy);
-        else if (FIRST_ARCH + i < FIRST_MIXTURE)
+        else if (FIRST_ARCH + i < FIRST_EXPERT)
             family_toy(FIRST_ARCH + i - FIRST_FAMILY, &toy);
         else
-            expert_toy(FIRST_ARCH + i - FIRST_MIXTURE, &toy);
+            expert_toy(FIRST_ARCH + i - FIRST_EXPERT, &toy);
         toy.type = TYPE_Q4_K; /* which has planes */
         toy.n_embd = toy.n_ff = 256;
         toy.experts.n_ff = toy.experts.n_ff ? 256 : 0;
         toy.experts.n_shared = toy.experts.n_shared ? 512 : 0;
+        if (toy.delta.n_key_heads > 0)
+            toy.delta.dim = toy.delta.n_value_heads % 4 == 0 ? 64 : 128;
         if (toy.head_dim > 0) { /* wider than width / heads */
             toy.n_heads = 8;
             toy.v_dim = toy.v_dim > toy.head_dim ? 96 : toy.v_dim ? 32 : 0;

@@ -107,6 +107,8 @@ void matrix_close(void);
 bool matrix_is_mixture(int32_t model);
 /* Returns whether every other layer has a state in place of attention. */
 bool matrix_has_states(int32_t model);
+/* One of them that is no mixture, another one for the next value. */
+int32_t matrix_state_model(int32_t value);
 /* Returns how many values an axis has here: tiers are this processor's. */
 int32_t matrix_values(matrix_axis axis);
 /* A value of each axis, without regard to whether they go together. */

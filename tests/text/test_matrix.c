@@ -102,10 +102,8 @@ static int32_t keep(int32_t n)
 /* Mixtures are the last models, and at least four. */
 static int32_t model_of(int kind, int32_t value)
 {
-    int32_t model = matrix_values(AXIS_MODEL) - 1 - value % 4;
-    while (kind == WITH_STATES && !matrix_has_states(model))
-        model--;
-    return model;
+    return kind == WITH_STATES ? matrix_state_model(value)
+                               : matrix_values(AXIS_MODEL) - 1 - value % 4;
 }
 
 /* The same list on every run with these axes. */

@@ -12,17 +12,12 @@ static float silu(float x)
     return x / (1.0f + exp_f32(-x));
 }
 
-static float tap_weight(const conv_taps *taps, int32_t i, int64_t c)
-{
-    return taps->w[(c / CONV_GROUP * taps->n_taps + i) * CONV_GROUP + c % CONV_GROUP];
-}
-
 static void conv_ref(float *y, const conv_taps *taps, int64_t n)
 {
     for (int64_t c = 0; c < n; c++) {
         float sum = taps->bias ? taps->bias[c] : 0;
         for (int32_t i = 0; i < taps->n_taps; i++)
-            sum = fmaf(tap_weight(taps, i, c), taps->x[i][c], sum);
+            sum = fmaf(taps->w[i * taps->ld + c], taps->x[i][c], sum);
         y[c] = taps->silu ? silu(sum) : sum;
     }
 }
@@ -86,7 +81,7 @@ static void join_ref(const delta_row *row)
     }
 }
 
-static void end_ref(float *to, const float *s, const delta_block *b)
+static void end_ref(float *to, const float *s, const delta_records *b)
 {
     float e[DELTA_BLOCK + 1];
     for (int32_t t = 0; t <= b->n; t++)

@@ -16,6 +16,11 @@ static drey_status bind_qkv(binder *b, attention_tensors *t)
     const attention_shape *a = layer_attention(s, b->layer);
     int64_t n_q = attention_queries(a), n_k = attention_keys(a), n_v = attention_values(a);
     int64_t k = s->taps.n ? 2 * s->n_embd : s->n_embd;
+    if (shape_has_form(s, FORM_GATED_IN_Q) && a->v_dim != a->head_dim)
+        FAIL(b->err, DREY_ERR_UNSUPPORTED,
+             "values have %d numbers a head, and queries with their gates %d; drey computes such "
+             "models where these are equal",
+             a->v_dim, a->head_dim);
     if (shape_has_form(s, FORM_GATED_IN_Q))
         n_q *= 2;
     int64_t all = n_q + n_k + n_v;

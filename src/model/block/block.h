@@ -3,6 +3,7 @@
  *
  *   attention      x += O attend(Q n, K n, V n)         n = norm(x)
  *   cross          x += O attend(Q n, an encoder's output)
+ *   delta net      x += Out (norm(o) * silu(Z n))       o = what a state gives for q (delta.h)
  *   short conv     x += Out (c * taps of b * x of the rows before)         [b; c; x] = In n
  *   feed-forward   x += Down (act(Gate n) * Up n)
  *   experts        the same of the experts that a router chooses for each row, and of a shared one
@@ -39,7 +40,7 @@ struct block_class {
 };
 
 extern const block_class ends_block, attention_block, cross_block, feed_forward_block,
-    experts_block, short_conv_block;
+    experts_block, short_conv_block, delta_block;
 
 /* The blocks of a layer, in their order, and then NULL. */
 const block_class *const *layer_blocks(const model_shape *s, int32_t layer);

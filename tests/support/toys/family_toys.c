@@ -10,6 +10,10 @@ static const toy_key xielu[] = {{"/xielu.alpha_p", GGUF_ARRAY, 0, "f32 0.4 -0.3 
                                 {"/xielu.eps", GGUF_ARRAY, 0, "f32 -1e-6 -1e-6 -1e-6"},
                                 {0}};
 
+/* A text's positions are one number each. */
+static const toy_key sections[] = {{"rope.dimension_sections", GGUF_ARRAY, 0, "u32 2 1 1 0"}, {0}};
+
+#define GATED_DELTA (TOY_HEAD_NORMS | TOY_POST_IS_FFN_NORM | TOY_GATES_IN_Q)
 #define LAYER_NORMS (TOY_LAYER_NORMS | TOY_NORM_BIASES)
 
 static const family_row rows[] = {
@@ -86,6 +90,57 @@ static const family_row rows[] = {
      .seed = 411,
      .type = TYPE_F32,
      .tied = true},
+    {.name = "toy-qwen35",
+     .architecture = "qwen35",
+     .form = GATED_DELTA,
+     .keys = sections,
+     .seed = 412,
+     .type = TYPE_F32,
+     .n_layers = 4,
+     .head_dim = 32,
+     .n_rot = 8,
+     .delta = {2, 4, 16, 2, 0.3f, false, false}},
+    {.name = "toy-qwen35-forgetting", /* log decays of -80 and more */
+     .architecture = "qwen35",
+     .form = GATED_DELTA,
+     .keys = sections,
+     .seed = 413,
+     .type = TYPE_F16,
+     .n_layers = 4,
+     .head_dim = 32,
+     .n_rot = 8,
+     .delta = {2, 2, 32, 4, 80, false, false}},
+    {.name = "toy-qwen35moe",
+     .architecture = "qwen35moe",
+     .form = GATED_DELTA,
+     .keys = sections,
+     .seed = 414,
+     .type = TYPE_F16,
+     .n_layers = 3,
+     .head_dim = 32,
+     .n_rot = 8,
+     .experts = {.n = 8, .n_used = 2, .n_ff = 64, .n_shared = 64, .fused = true},
+     .delta = {2, 4, 32, 3, 0.05f, false, false}},
+    {.name = "toy-qwen3next",
+     .architecture = "qwen3next",
+     .form = GATED_DELTA,
+     .seed = 415,
+     .type = TYPE_F16,
+     .n_layers = 3,
+     .head_dim = 32,
+     .n_rot = 8,
+     .experts = {.n = 8, .n_used = 3, .n_ff = 64, .n_shared = 64},
+     .delta = {2, 6, 16, 3, 0.3f, true, false}},
+    {.name = "toy-qwen3next-old",
+     .architecture = "qwen3next",
+     .form = GATED_DELTA,
+     .seed = 416,
+     .type = TYPE_F32,
+     .n_layers = 2,
+     .head_dim = 32,
+     .n_rot = 8,
+     .experts = {.n = 8, .n_used = 2, .n_ff = 64, .n_shared = 64},
+     .delta = {2, 4, 32, 2, 1, true, true}},
 };
 
 _Static_assert(sizeof rows / sizeof *rows == N_FAMILY_TOYS, "the count of family_toys.h");
@@ -105,5 +160,6 @@ const char *family_toy(int i, toy_options *o)
     o->n_rot = r->n_rot;
     o->tied = r->tied;
     o->experts = r->experts;
+    o->delta = r->delta;
     return r->name;
 }

@@ -13,8 +13,10 @@ typedef struct family_row {
     int32_t n_layers, n_heads_kv, head_dim, n_rot; /* 0: as toy_default has it */
     bool tied;
     toy_experts experts;
+    toy_delta delta;
 } family_row;
 
-enum { N_FAMILY_TOYS = 12 };
+/* Toys with delta nets come last, of which the last are mixtures. */
+enum { FIRST_DELTA_TOY = 12, FIRST_DELTA_MIXTURE = 14, N_FAMILY_TOYS = 17 };
 /* Fills the options of toy i and returns its name. */
 const char *family_toy(int i, toy_options *options);

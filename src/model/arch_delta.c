@@ -1,0 +1,59 @@
+/* Keys of models with gated delta nets: see arch.h. */
+#include "common/error.h"
+#include "gguf/gguf.h"
+#include "kernel/delta.h"
+#include "model/arch.h"
+
+static drey_status read_one(const gguf *g, const arch *a, const char *suffix, int64_t low,
+                            int64_t high, int32_t *out, drey_error *err)
+{
+    char key[96];
+    int64_t value;
+    TRY(gguf_require_int(g, arch_key(a, suffix, key), low, high, &value, err));
+    *out = (int32_t)value;
+    return DREY_OK;
+}
+
+/* Marks the layers without attention: those of a list, or all but the last of every so many. */
+static drey_status mark_layers(model_shape *s, const gguf *g, drey_error *err)
+{
+    char name[96];
+    const gguf_key *list = gguf_find_key(g, arch_key(s->arch, "attention.recurrent_layers", name));
+    if (list && (list->kind != GGUF_ARRAY || list->item_kind != GGUF_BOOL ||
+                 list->n_items < (uint64_t)s->n_layers))
+        FAIL(err, DREY_ERR_FORMAT,
+             "%s has to be a list of true and false for %d layers; convert the model again", name,
+             s->n_layers);
+    const int64_t period = gguf_int(g, arch_key(s->arch, "full_attention_interval", name), 4);
+    if (period < 1)
+        FAIL(err, DREY_ERR_FORMAT, "%s is %lld; the file is broken", name, (long long)period);
+    for (int32_t i = 0; i < s->n_layers; i++)
+        if (list ? gguf_item_number(list, (uint64_t)i) != 0 : (i + 1) % period != 0)
+            s->layer[i].attention = LAYER_ATTENDS_NOT;
+    return DREY_OK;
+}
+
+drey_status arch_read_delta(model_shape *s, const gguf *g, drey_error *err)
+{
+    recurrent_shape *r = &s->recurrent;
+    int32_t kernel, inner;
+    if (!(s->arch->keys & KEYS_DELTA))
+        return DREY_OK;
+    TRY(read_one(g, s->arch, "ssm.conv_kernel", 2, DELTA_MOST_TAPS, &kernel, err));
+    TRY(read_one(g, s->arch, "ssm.state_size", 1, DELTA_MOST_DIM, &r->head_dim, err));
+    TRY(read_one(g, s->arch, "ssm.group_count", 1, 1024, &r->n_k_heads, err));
+    TRY(read_one(g, s->arch, "ssm.time_step_rank", 1, 1024, &r->n_v_heads, err));
+    TRY(read_one(g, s->arch, "ssm.inner_size", 1, 1 << 20, &inner, err));
+    r->n_taps = kernel - 1;
+    r->in_turns = s->arch->heads_in_turns;
+    if (r->n_v_heads % r->n_k_heads)
+        FAIL(err, DREY_ERR_FORMAT,
+             "the delta nets have %d heads of values, which %d heads of keys do not divide; the "
+             "file is broken",
+             r->n_v_heads, r->n_k_heads);
+    if (inner != r->n_v_heads * r->head_dim)
+        FAIL(err, DREY_ERR_FORMAT,
+             "%d heads of values with %d numbers are not %d; the file is broken", r->n_v_heads,
+             r->head_dim, inner);
+    return mark_layers(s, g, err);
+}
