@@ -10,7 +10,8 @@ RENDER_CHAT is the test program of that name (BUILD/tests/render_chat). FOLDER h
 llama.cpp's models/templates is one. Jinja runs as Hugging Face's apply_chat_template sets it up: a
 sandbox with trim_blocks, lstrip_blocks, loop controls, {% generation %}, tojson, raise_exception
 and strftime_now; and with from_json, which some templates take for granted. Where a template
-refuses a system message, its text goes in front of the first user's, in both.
+refuses a system message, its text goes in front of the first user's, in both; and what templates
+leave out (src/template/left_out.c) is added in both.
 
 Cases are the single turns below, without a clock, and N seeded conversations. A case agrees where
 both write the same text, or both refuse. What a conversation wrote has to be marked as such: each
@@ -205,6 +206,8 @@ def make_environments(clock):
 def render(template, case, messages):
     values = {"messages": messages, "tools": case["tools"], "documents": None, "add_generation_prompt": True,
               "bos_token": "<s>", "eos_token": "</s>"}
+    if case["tools"]:
+        values["xml_tools"] = case["tools"]
     values.update(case["variables"])
     return template.render(**json.loads(json.dumps(values)))
 
@@ -218,6 +221,37 @@ def folded(messages):
     return [{"role": "user", "content": "\n\n".join(contents)}] + messages[2:]
 
 
+def as_call(source, call):
+    name, arguments = call["function"]["name"], call["function"]["arguments"]
+    if "xml_tools" in source:
+        text = "\n<tool_call>\n{\"name\": %s, \"arguments\": %s}\n</tool_call>"
+        return text % tuple(json.dumps(x, ensure_ascii=False) for x in (name, arguments))
+    items = arguments.items() if isinstance(arguments, dict) else ()
+    return "%s(%s)" % (name, ", ".join(k + "=" + json.dumps(v, ensure_ascii=False) for k, v in items))
+
+
+def with_calls(source, messages):
+    """Calls in contents, for templates that write none."""
+    python = "<|tool_list_start|>" in source or "List of tools: [" in source
+    if "tool_calls" in source or not (python or "xml_tools" in source):
+        return messages
+    out = []
+    for message in messages:
+        if message.get("tool_calls"):
+            content = message.get("content")
+            calls = [as_call(source, call) for call in message["tool_calls"]]
+            text = "<|tool_call_start|>[%s]<|tool_call_end|>" % ", ".join(calls) if python else "".join(calls)
+            message = {**message, "content": (content if isinstance(content, str) else "") + text}
+        out.append(message)
+    return out
+
+
+def with_turn(source, case, text):
+    """Gemma 4's turn after an answer with calls and a text."""
+    adds = case["variables"].get("add_generation_prompt", True) and "<|tool_call>call:" in source
+    return text + "<|turn>model\n" if adds and text.endswith("<turn|>\n") else text
+
+
 def jinja_answer(environments, source, case):
     """The text, or None where Jinja refuses. What HF's sandbox forbids, changing lists, is asked of
     the other one."""
@@ -225,11 +259,12 @@ def jinja_answer(environments, source, case):
     for environment in environments:
         try:
             template = environment.from_string(source)
+            messages = with_calls(source, case["messages"])
             try:
-                return render(template, case, case["messages"])
+                return with_turn(source, case, render(template, case, messages))
             except Refused:
-                other = folded(case["messages"])
-                return render(template, case, other) if other else None
+                other = folded(messages)
+                return with_turn(source, case, render(template, case, other)) if other else None
         except SecurityError:
             continue
         except Exception as error:

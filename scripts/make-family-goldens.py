@@ -29,6 +29,7 @@ _spec = importlib.util.spec_from_file_location(
 _toys = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_toys)
 
+FEW = (1, 40, 64)  # positions; and the last
 # GGUF's names of a layer's tensors, without ".weight" or ".bias", and those of most classes.
 USUAL = {"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
          "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
@@ -37,18 +38,24 @@ USUAL = {"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k":
          "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
          "post_attention_norm": "post_attention_layernorm",
          "post_ffw_norm": "post_feedforward_layernorm",
-         "token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
+         "ffn_gate_inp": "mlp.gate", "ffn_gate_shexp": "mlp.shared_experts.gate_proj",
+         "ffn_up_shexp": "mlp.shared_experts.up_proj",
+         "ffn_down_shexp": "mlp.shared_experts.down_proj", "attn_sinks": "self_attn.sinks",
+         "attn_gate": "self_attn.g_proj", "token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
 
 
 class Family:
     """A class of transformers: its name, arguments of its configuration from the file's keys, and
     names of tensors that it has otherwise."""
 
-    def __init__(self, name, arguments=None, names=None, permuted=False, change=None, config=None):
+    def __init__(self, name, arguments=None, names=None, permuted=False, change=None,
+                 config="Config", model="ForCausalLM", experts="mlp.experts",
+                 fit=lambda model, get: None):
         self.name, self.names = name, {**USUAL, **(names or {})}
-        self.config = config or name
+        self.config, self.model, self.experts = name + config, name + model, experts
         self.arguments = arguments or (lambda get: {})
         self.permuted = permuted  # the file's rows of Q and K are those of rotated neighbours
+        self.fit = fit  # changes the model before its tensors come
         self.change = change or (lambda tensors, get: None)
 
 
@@ -63,9 +70,14 @@ def partial(get, **more):
             **more}
 
 
+def has(get, tensor):
+    return get("?" + tensor) is not None
+
+
 def head_dim(get):
+    heads = get("attention.head_count")
     return get("attention.key_length",
-               get("embedding_length") // get("attention.head_count"))
+               get("embedding_length") // (heads[0] if isinstance(heads, list) else heads))
 
 
 def layer_norms(get, name="layer_norm_eps", **more):
@@ -93,14 +105,133 @@ def xielu(tensors, get):
             tensors[f"model.layers.{i}.mlp.act_fn.{what}"] = number[None] if "alpha" in what else number
 
 
+def kinds(get, list_key="attention.sliding_window_pattern", period=4, local="sliding_attention",
+          first=False):
+    """The kind of each layer's attention."""
+    n = get("block_count")
+    listed = get(list_key)
+    if not isinstance(listed, list):
+        listed = [i % period != (0 if first else period - 1) for i in range(n)]
+    return [local if of else "full_attention" for of in listed]
+
+
+def windows(get, **more):
+    return {"sliding_window": get("attention.sliding_window"), "layer_types": kinds(get), **more}
+
+
+def mixture(get, **more):
+    """Arguments under the names that most classes have for them."""
+    n, dense = get("block_count"), get("leading_dense_block_count", 0)
+    return {"num_experts": get("expert_count"), "num_local_experts": get("expert_count"),
+            "n_routed_experts": get("expert_count"),
+            "num_experts_per_tok": get("expert_used_count"),
+            "moe_intermediate_size": get("expert_feed_forward_length"),
+            "mlp_layer_types": ["dense"] * dense + ["sparse"] * (n - dense), **more}
+
+
+def rope(get, what="", **more):
+    """Rotation of layers that see all, or of local ones ("_swa")."""
+    kind = None if what else get("rope.scaling.type")
+    found = {"rope_type": kind or "default",
+             "rope_theta": get("rope.freq_base" + what, get("rope.freq_base"))}
+    if kind:
+        found.update(factor=get("rope.scaling.factor"),
+                     original_max_position_embeddings=get("rope.scaling.original_context_length"))
+    return {**found, **more}
+
+
+def part(get, what=""):
+    return get("rope.dimension_count" + what, head_dim(get)) / head_dim(get)
+
+
+def cohere2moe(get):
+    return layer_norms(get, **windows(get, **mixture(
+        get, intermediate_size=get("expert_feed_forward_length"),
+        prefix_dense_intermediate_size=get("feed_forward_length"),
+        num_shared_experts=get("expert_shared_feed_forward_length")
+        // get("expert_feed_forward_length"), expert_selection_fn="sigmoid",
+        logit_scale=get("logit_scale"), rope_theta=get("rope.freq_base"))))
+
+
+def llama4(get):
+    n, step = get("block_count"), get("interleave_moe_layer_step")
+    return mixture(
+        get, intermediate_size=get("expert_feed_forward_length"),
+        intermediate_size_mlp=get("feed_forward_length"), interleave_moe_layer_step=step,
+        moe_layers=list(range(step - 1, n, step)),
+        attention_chunk_size=get("attention.sliding_window"), attn_scale=0.1,
+        floor_scale=get("attention.temperature_length"), mlp_layer_types=None,
+        layer_types=kinds(get, local="chunked_attention"))
+
+
+def llama4_experts(tensors, get):
+    """The class's matrices of experts are turned."""
+    for name in tensors:
+        if "experts." in name:
+            tensors[name] = tensors[name].transpose(1, 2)
+
+
+def afmoe(get):
+    return windows(get, **mixture(
+        get, num_dense_layers=get("leading_dense_block_count"),
+        num_shared_experts=get("expert_shared_feed_forward_length")
+        // get("expert_feed_forward_length"), route_scale=get("expert_weights_scale"),
+        mup_enabled=True, mlp_layer_types=None))
+
+
+def two_ropes(get, whole=1.0):
+    return {"full_attention": rope(get, partial_rotary_factor=whole * part(get)),
+            "sliding_attention": rope(get, "_swa", partial_rotary_factor=part(
+                get, "_swa" if get("rope.dimension_count_swa") else ""))}
+
+
+def step35(get):
+    heads = get("attention.head_count")
+    return windows(get, **mixture(
+        get, num_attention_heads=heads[0], num_sliding_attention_heads=heads[1],
+        intermediate_size=get("feed_forward_length")[0], share_expert_dim=get(
+            "expert_shared_feed_forward_length"),
+        pad_token_id=0, moe_router_scaling_factor=get("expert_weights_scale"), rope_parameters=two_ropes(get, 0.5),
+        swiglu_limits=get("swiglu_clamp_exp"), swiglu_limits_shared=get("swiglu_clamp_shexp")))
+
+
+def mimo2(get):
+    return windows(get, **mixture(
+        get, v_head_dim=get("attention.value_length"), rope_parameters=two_ropes(get),
+        attention_value_scale=get("attention.value_scale")))
+
+
+def same_heads(model, get):
+    """The class doubles the key heads of local layers, where a toy has as many in all."""
+    n, d = get("attention.head_count_kv"), get("embedding_length")
+    for layer in model.model.layers:
+        of = layer.self_attn
+        of.k_proj = torch.nn.Linear(d, n * of.head_dim, bias=False)
+        of.v_proj = torch.nn.Linear(d, n * of.v_head_dim, bias=False)
+        of.num_key_value_groups = get("attention.head_count") // n
+
+
+def laguna(get):
+    heads, n = get("attention.head_count"), get("block_count")
+    heads = heads if isinstance(heads, list) else [heads] * n
+    window = get("attention.sliding_window")
+    return mixture(
+        get, num_attention_heads=heads[0], num_attention_heads_per_layer=heads,
+        sliding_window=window or 1, layer_types=kinds(get, first=True) if window else
+        ["full_attention"] * n, rope_parameters=two_ropes(get),
+        shared_expert_intermediate_size=get("expert_shared_feed_forward_length"),
+        gating="per-element" if get("?blk.0.attn_gate.weight").shape[0] > heads[0] else "per-head",
+        moe_routed_scaling_factor=get("expert_weights_scale"),
+        intermediate_size=get("feed_forward_length")[0]
+        if isinstance(get("feed_forward_length"), list) else get("feed_forward_length"))
+
+
 DELTA = {"attn_qkv": "linear_attn.in_proj_qkv", "attn_gate": "linear_attn.in_proj_z",
          "ssm_beta": "linear_attn.in_proj_b", "ssm_alpha": "linear_attn.in_proj_a",
          "ssm_ba": "linear_attn.in_proj_ba", "ssm_in": "linear_attn.in_proj_qkvz",
          "ssm_conv1d": "linear_attn.conv1d", "ssm_dt": "linear_attn.dt", "ssm_a": "linear_attn.A_log",
          "ssm_norm": "linear_attn.norm", "ssm_out": "linear_attn.out_proj",
          "ffn_gate_inp": "mlp.gate", "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
-         "ffn_gate_exps": "mlp.gate_exps", "ffn_up_exps": "mlp.up_exps",
-         "ffn_gate_up_exps": "mlp.gate_up_exps", "ffn_down_exps": "mlp.down_exps",
          "ffn_gate_shexp": "mlp.shared_expert.gate_proj",
          "ffn_up_shexp": "mlp.shared_expert.up_proj",
          "ffn_down_shexp": "mlp.shared_expert.down_proj"}
@@ -112,10 +243,9 @@ def delta_sizes(get):
             "linear_value_head_dim": get("ssm.state_size"),
             "linear_num_key_heads": get("ssm.group_count"),
             "linear_num_value_heads": get("ssm.time_step_rank"),
-            "layer_types": ["linear_attention" if get(f"?blk.{i}.ssm_a") else "full_attention"
-                            for i in range(get("block_count") - get("nextn_predict_layers", 0))],
-            "experts_implementation": "eager", "num_experts": get("expert_count"),
-            "num_experts_per_tok": get("expert_used_count"),
+            "layer_types": ["linear_attention" if get(f"?blk.{i}.ssm_a") is not None else "full_attention"
+                            for i in range(get("block_count"))],
+            "num_experts": get("expert_count"), "num_experts_per_tok": get("expert_used_count"),
             "moe_intermediate_size": get("expert_feed_forward_length"),
             "shared_expert_intermediate_size": get("expert_shared_feed_forward_length"),
             "rope_parameters": {"rope_type": "default", "rope_theta": get("rope.freq_base"),
@@ -155,6 +285,8 @@ def delta(tensors, get):
             tensors[name] = by_keys(t, n_keys, n_shared)
         if turns and role == "out_proj.weight":
             tensors[name] = by_keys(t, n_keys, n_shared, 1)
+        if name.endswith("shared_expert_gate.weight"):
+            tensors[name] = t.reshape(1, -1)
         if role == "conv1d.weight":
             tensors[name] = t[:, None]
         if not turns and role == "in_proj_qkv.weight":
@@ -162,31 +294,56 @@ def delta(tensors, get):
             parts = [part.reshape(n_keys, -1, part.shape[-1])
                      for part in (*tensors.pop(name)[:keys].chunk(2), t[keys:], z)]
             tensors[layer + "linear_attn.in_proj_qkvz.weight"] = torch.cat(parts, 1).flatten(0, 1)
-    experts(tensors)
-
-
-def experts(tensors):
-    """Gates and ups in one tensor."""
-    for name in list(tensors):
-        layer, _, role = name.partition("mlp.")
-        if role == "shared_expert_gate.weight":
-            tensors[name] = tensors[name].reshape(1, -1)
-        if role == "gate_exps.weight":
-            tensors[layer + "mlp.experts.gate_up_proj"] = torch.cat(
-                [tensors.pop(name), tensors.pop(layer + "mlp.up_exps.weight")], 1)
-        if role in ("gate_up_exps.weight", "down_exps.weight"):
-            tensors[layer + f"mlp.experts.{role[:-12]}_proj"] = tensors.pop(name)
 
 
 PHI = {"attn_output": "self_attn.dense", "ffn_up": "mlp.fc1", "ffn_down": "mlp.fc2",
        "output_norm": "model.final_layernorm"}
+
+HUNYUAN = {"attn_q_norm": "self_attn.query_layernorm", "attn_k_norm": "self_attn.key_layernorm",
+           "ffn_gate_inp": "mlp.gate.wg", "ffn_gate_shexp": "mlp.shared_mlp.gate_proj",
+           "ffn_up_shexp": "mlp.shared_mlp.up_proj", "ffn_down_shexp": "mlp.shared_mlp.down_proj"}
+LFM2 = {"attn_norm": "operator_norm", "attn_q_norm": "self_attn.q_layernorm",
+        "attn_k_norm": "self_attn.k_layernorm", "attn_output": "self_attn.out_proj",
+        "shortconv.in_proj": "conv.in_proj", "shortconv.conv": "conv.conv",
+        "shortconv.out_proj": "conv.out_proj", "ffn_norm": "ffn_norm",
+        "ffn_gate": "feed_forward.w1", "ffn_up": "feed_forward.w3", "ffn_down": "feed_forward.w2",
+        "ffn_gate_exps": "feed_forward.gate_exps", "ffn_up_exps": "feed_forward.up_exps",
+        "ffn_down_exps": "feed_forward.down_exps", "token_embd_norm": "model.embedding_norm"}
+
+
+def lfm2(get, **more):
+    heads = get("attention.head_count_kv")
+    return {"layer_types": ["full_attention" if n else "conv" for n in heads],
+            "num_key_value_heads": max(heads), "conv_L_cache": get("shortconv.l_cache"),
+            "conv_bias": False, "block_auto_adjust_ff_dim": False,
+            "norm_eps": get("attention.layer_norm_rms_epsilon"), **more}
+
+
+def conv_rows(tensors, get):
+    for name in tensors:
+        if name.endswith("conv.conv.weight"):
+            tensors[name] = tensors[name][:, None]
+
+
+def experts_of_lfm2(tensors, get):
+    conv_rows(tensors, get)
+    for name in list(tensors):
+        if name.endswith("expert_bias.bias"):
+            tensors[name[:-5]] = tensors.pop(name)
+        if name.endswith("gate_exps.weight"):
+            at = name[:-len("gate_exps.weight")]
+            gate, up = tensors.pop(name), tensors.pop(at + "up_exps.weight")
+            tensors[at + "experts.gate_up_proj"] = torch.cat([gate, up], 1)
+            tensors[at + "experts.down_proj"] = tensors.pop(at + "down_exps.weight")
+
 
 FAMILIES = {
     "glm4": Family("Glm4", lambda get: partial(get, attention_bias=True), {
         "post_attention_norm": "post_self_attn_layernorm", "post_ffw_norm": "post_mlp_layernorm",
         "ffn_up": "mlp.gate_up_proj"}),
     "olmo2": Family("Olmo2"),
-    "exaone4": Family("Exaone4", lambda get: {
+    "olmo3": Family("Olmo3", lambda get: windows(get, rope_parameters=two_ropes(get))),
+    "exaone4": Family("Exaone4", lambda get: windows(get) if get("attention.sliding_window") else {
         "sliding_window": None, "layer_types": ["full_attention"] * get("block_count")}),
     "arcee": Family("Arcee", permuted=True),
     "apertus": Family("Apertus", names={"attn_norm": "attention_layernorm",
@@ -196,17 +353,53 @@ FAMILIES = {
     "nemotron": Family("Nemotron", lambda get: layer_norms(get, "norm_eps", **partial(get)),
                        change=less_one),
     "stablelm": Family("StableLm", lambda get: layer_norms(
-        get, **partial(get, use_qkv_bias=get("?blk.0.attn_q.bias"),
-                       use_parallel_residual=not get("?blk.0.ffn_norm.weight"),
-                       qk_layernorm=get("?blk.0.attn_q_norm.weight"))), {
+        get, **partial(get, use_qkv_bias=has(get, "blk.0.attn_q.bias"),
+                       use_parallel_residual=not has(get, "blk.0.ffn_norm.weight"),
+                       qk_layernorm=has(get, "blk.0.attn_q_norm.weight"))), {
         "attn_q_norm": "self_attn.q_layernorm", "attn_k_norm": "self_attn.k_layernorm"},
         change=norm_per_head),
     "phi2": Family("Phi", lambda get: layer_norms(get, **partial(get)), PHI),
+    "lfm2": Family("Lfm2", lfm2, LFM2, change=conv_rows),
+    "lfm2moe": Family("Lfm2Moe", lambda get: lfm2(
+        get, intermediate_size=get("feed_forward_length"), num_experts=get("expert_count"),
+        moe_intermediate_size=get("expert_feed_forward_length"), use_expert_bias=True,
+        num_experts_per_tok=get("expert_used_count"), norm_topk_prob=True,
+        routed_scaling_factor=1.0, num_dense_layers=get("leading_dense_block_count"),
+        experts_implementation="eager"), {
+            **LFM2, "ffn_gate_inp": "feed_forward.gate", "exp_probs_b": "feed_forward.expert_bias"},
+        change=experts_of_lfm2),
     "command-r": Family("Cohere", lambda get: layer_norms(
-        get, logit_scale=get("logit_scale"), use_qk_norm=get("?blk.0.attn_q_norm.weight"))),
-    "qwen35": Family("Qwen3_5", delta_sizes, DELTA, change=delta, config="Qwen3_5Text"),
-    "qwen35moe": Family("Qwen3_5Moe", delta_sizes, DELTA, change=delta, config="Qwen3_5MoeText"),
+        get, logit_scale=get("logit_scale"), use_qk_norm=has(get, "blk.0.attn_q_norm.weight"))),
+    "cohere2": Family("Cohere2", lambda get: layer_norms(
+        get, **windows(get, logit_scale=get("logit_scale")))),
+    "cohere2moe": Family("Cohere2Moe", cohere2moe),
+    "phimoe": Family("Phimoe", lambda get: mixture(
+        get, attention_bias=True, lm_head_bias=True, mlp_layer_types=None,
+        rms_norm_eps=get("attention.layer_norm_epsilon")), {"ffn_gate_inp": "mlp.router"}),
+    "hunyuan-dense": Family("HunYuanDenseV1", names=HUNYUAN),
+    "hunyuan-moe": Family("HunYuanMoEV1", lambda get: mixture(
+        get, moe_topk=get("expert_used_count"), mlp_layer_types=None,
+        intermediate_size=get("expert_feed_forward_length")), HUNYUAN),
+    "llama4": Family("Llama4", llama4, {
+        "ffn_gate_inp": "feed_forward.router", "ffn_gate": "feed_forward.gate_proj",
+        "ffn_up": "feed_forward.up_proj", "ffn_down": "feed_forward.down_proj",
+        "ffn_gate_shexp": "feed_forward.shared_expert.gate_proj",
+        "ffn_up_shexp": "feed_forward.shared_expert.up_proj",
+        "ffn_down_shexp": "feed_forward.shared_expert.down_proj"}, change=llama4_experts,
+        config="TextConfig", experts="feed_forward.experts"),
+    "afmoe": Family("Afmoe", afmoe, {
+        "attn_gate": "self_attn.gate_proj", "ffn_norm": "pre_mlp_layernorm",
+        "post_ffw_norm": "post_mlp_layernorm", "ffn_gate_inp": "mlp.router.gate",
+        "exp_probs_b": "mlp.expert_bias"}),
+    "step35": Family("Step3p7", step35, {
+        "exp_probs_b": "mlp.gate.e_score_correction_bias"}, change=less_one, config="TextConfig",
+        model="TextModel"),
+    "mimo2": Family("MiMoV2Flash", mimo2, {"exp_probs_b": "mlp.gate.e_score_correction_bias"},
+                    fit=same_heads),
+    "qwen35": Family("Qwen3_5", delta_sizes, DELTA, change=delta, config="TextConfig"),
+    "qwen35moe": Family("Qwen3_5Moe", delta_sizes, DELTA, change=delta, config="TextConfig"),
     "qwen3next": Family("Qwen3Next", delta_sizes, DELTA, change=delta),
+    "laguna": Family("Laguna", laguna, {"exp_probs_b": "mlp.gate.e_score_correction_bias"}),
 }
 
 
@@ -220,9 +413,13 @@ def class_name(family, name):
     layer, _, role = name.partition(".")
     if layer == "blk":
         number, _, role = role.partition(".")
-    role, dot, kind = (role if layer == "blk" else name).partition(".")
-    of = family.names[role] + dot + kind
-    return f"model.layers.{number}.{of}" if layer == "blk" else of
+    role, _, kind = (role if layer == "blk" else name).rpartition(".")
+    if not role:  # "blk.0.ssm_a"
+        return f"model.layers.{number}.{family.names[kind]}"
+    of = family.names[role]
+    if role in ("exp_probs_b", "attn_sinks"):  # no module's
+        return f"model.layers.{number}.{of}"
+    return f"model.layers.{number}.{of}.{kind}" if layer == "blk" else f"{of}.{kind}"
 
 
 class File:
@@ -234,32 +431,24 @@ class File:
                   for name, dims, kind, offset in file.tensors}
 
     def get(self, key, other=None):
-        """A key; "?TENSOR": whether there is one; "/KEY": of that name."""
+        """A key; "?NAME": a tensor; "/NAME": a key of that name."""
         if key[0] == "?":
-            return key[1:] in self.t
+            return self.t.get(key[1:])
         return self.keys.get(key[1:] if key[0] == "/" else f"{self.arch}.{key}", other)
 
 
-def load(path):
-    file = File(path)
-    get, family = file.get, FAMILIES[file.arch]
-    n_layers = get("block_count") - get("nextn_predict_layers", 0)
-    arguments = {
-        "vocab_size": file.t["token_embd.weight"].shape[0], "hidden_size": get("embedding_length"),
-        "intermediate_size": get("feed_forward_length"), "num_hidden_layers": n_layers,
-        "num_attention_heads": get("attention.head_count"), "head_dim": head_dim(get),
-        "num_key_value_heads": get("attention.head_count_kv"),
-        "max_position_embeddings": get("context_length"),
-        "rms_norm_eps": get("attention.layer_norm_rms_epsilon"),
-        "rope_parameters": {"rope_type": "default", "rope_theta": get("rope.freq_base")},
-        "tie_word_embeddings": "output.weight" not in file.t, "pad_token_id": None,
-        "attn_implementation": "eager", **family.arguments(get)}
-    config = getattr(transformers, f"{family.config}Config")(
-        **{name: value for name, value in arguments.items() if value is not None or name[:3] != "rms"})
-    model = getattr(transformers, f"{family.name}ForCausalLM")(config)
-    tensors = {}
+def rename(file, family):
+    """The file's tensors under the class's names; gates and ups of experts are one."""
+    tensors, get = {}, file.get
     for name, numbers in file.t.items():
-        if name.startswith("blk.") and int(name.split(".")[1]) >= n_layers:
+        if "_exps." in name:
+            layer = name.split(".")[1]
+            of = f"model.layers.{layer}.{family.experts}."
+            tensors[of + "down_proj"] = file.t[f"blk.{layer}.ffn_down_exps.weight"]
+            whats = ["gate_up"] if "gate_up" in name else ["gate", "up"]
+            if "down" not in name:
+                tensors[of + "gate_up_proj"] = torch.cat(
+                    [file.t[f"blk.{layer}.ffn_{what}_exps.weight"] for what in whats], dim=1)
             continue
         if family.permuted and (".attn_q." in name or ".attn_k." in name):
             heads = "attention.head_count" if ".attn_q." in name else "attention.head_count_kv"
@@ -268,22 +457,51 @@ def load(path):
     family.change(tensors, get)
     if "lm_head.weight" not in tensors:
         tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"]
+    return tensors
+
+
+def load(path):
+    """The model, and its head where it has none."""
+    file = File(path)
+    get = file.get
+    olmo3 = file.arch == "olmo2" and get("attention.sliding_window")
+    family = FAMILIES["olmo3" if olmo3 else file.arch]
+    arguments = {
+        "vocab_size": file.t["token_embd.weight"].shape[0], "hidden_size": get("embedding_length"),
+        "intermediate_size": get("feed_forward_length"), "num_hidden_layers": get("block_count"),
+        "num_attention_heads": get("attention.head_count"), "head_dim": head_dim(get),
+        "num_key_value_heads": get("attention.head_count_kv"),
+        "max_position_embeddings": get("context_length"),
+        "rms_norm_eps": get("attention.layer_norm_rms_epsilon"),
+        "rope_parameters": {"rope_type": "default", "rope_theta": get("rope.freq_base")},
+        "tie_word_embeddings": "output.weight" not in file.t, "pad_token_id": None,
+        "attn_implementation": "eager", **family.arguments(get)}
+    config = getattr(transformers, family.config)(
+        **{name: value for name, value in arguments.items() if value is not None or name[:3] != "rms"})
+    config._experts_implementation = "eager"
+    model = getattr(transformers, family.model)(config)
+    family.fit(model, get)
+    tensors, head = rename(file, family), None
+    if family.model.endswith("TextModel"):
+        head = tensors.pop("lm_head.weight")
+        tensors = {name.removeprefix("model."): numbers for name, numbers in tensors.items()}
     wrong = model.load_state_dict(tensors, strict=False)
     missing = [name for name in wrong.missing_keys if "inv_freq" not in name]
     if missing or wrong.unexpected_keys:
         sys.exit(f"{path}: missing {missing}, left over {wrong.unexpected_keys}")
-    return model.double().eval()
+    return model.double().eval(), head
 
 
 def main():
     path, out_path = sys.argv[1:3]
-    model = load(path)
+    model, head = load(path)
     ids = toy_ids(model.config.vocab_size)
     with torch.no_grad():
-        logits = model(torch.tensor([ids]), use_cache=False).logits[0].numpy()
+        out = model(torch.tensor([ids]), use_cache=False)
+        logits = (out.logits if head is None else out.last_hidden_state @ head.T)[0].numpy()
     with open(out_path, "w", encoding="ascii") as out:
         write_model(out, path)
-        write_prompt(out, logits, ids)
+        write_prompt(out, logits, ids, FEW)
         write_text(out, logits, ids)
 
 

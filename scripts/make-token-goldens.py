@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Makes the tokenizer tests' vocabularies and golden files with the reference implementations:
-Hugging Face `tokenizers` for byte-level BPE, `sentencepiece` for SentencePiece BPE and unigram.
+Hugging Face `tokenizers` for BPE over bytes and over characters, `sentencepiece` for SentencePiece
+BPE and unigram.
 
     pip install tokenizers==0.23.3 sentencepiece==0.2.3 protobuf gguf
     scripts/make-token-goldens.py [MODELS_DIR]
@@ -21,7 +22,7 @@ import sys
 
 import gguf
 import sentencepiece
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "data")
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
@@ -214,6 +215,45 @@ def make_bpe(name, pre, size, specials, whole_alphabet=True, whole_words=(), **i
     write_goldens(name, reference(pre, tokens, types, merges))
 
 
+# ---- BPE over characters -------------------------------------------------------------------------
+
+def make_characters(name, size):
+    """Makes a vocabulary like Gemma 4's: words are no borders, and unknown characters are bytes."""
+    byte_tokens = ["<0x%02X>" % b for b in range(256)]
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizers.Replace(" ", "\u2581")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("\n+"), "isolated")
+    # a character of the text is left out: it is encoded as bytes, though merges could have it
+    text = [line.replace("\u4f60", "") for line in CORPUS.splitlines(keepends=True)] + ["\n\n\n\n"] * 50
+    tokenizer.train_from_iterator(text, trainers.BpeTrainer(vocab_size=size, show_progress=False))
+    model = json.loads(tokenizer.to_str())["model"]
+    pieces = sorted(model["vocab"], key=model["vocab"].get)
+    merges = [tuple(m) for m in model["merges"]]
+    named = ["<pad>", "<eos>", "<bos>", "<unk>"]
+    tokens = named + byte_tokens + pieces + ["<|im_end|>", "<|tool_call>", "<tool_call>", "<tool"]
+    types = ([CONTROL] * 3 + [UNKNOWN] + [BYTE] * 256 + [NORMAL] * len(pieces) +
+             [CONTROL, USER_DEFINED, USER_DEFINED, USER_DEFINED])
+    write_vocab(name, "gemma4", tokens, types, merges=[" ".join(m) for m in merges], bos=2, eos=1)
+
+    vocab = {t: i for i, t in enumerate(tokens)}
+    judge = Tokenizer(models.BPE(vocab=vocab, merges=merges, byte_fallback=True, fuse_unk=True, unk_token="<unk>"))
+    judge.normalizer = tokenizer.normalizer
+    judge.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    for i, t in enumerate(tokens):
+        if types[i] in (CONTROL, USER_DEFINED, UNKNOWN):
+            added = AddedToken(t, normalized=False, special=types[i] != USER_DEFINED)
+            (judge.add_tokens if types[i] == USER_DEFINED else judge.add_special_tokens)([added])
+
+    def encode(flags, data):
+        judge.encode_special_tokens = not flags & 1
+        out = []
+        for whole, run in runs(data):
+            out += (judge.encode(run, add_special_tokens=False).ids if whole
+                    else [tokens.index("<0x00>") + b for b in run])
+        return out
+    write_goldens(name, encode)
+
+
 # ---- SentencePiece -------------------------------------------------------------------------------
 
 def make_sentencepiece(name):
@@ -341,6 +381,7 @@ def main():
     make_bpe("gpt-4o", "gpt-4o", 700, [("<|endoftext|>", CONTROL)], bos="<|endoftext|>", eos="<|endoftext|>")
     make_bpe("tekken", "tekken", 700, [("<s>", CONTROL), ("</s>", CONTROL)],
              whole_words=(" squirrels", "snakeCase"), bos="<s>", eos="</s>")
+    make_characters("gemma4", 900)
     make_sentencepiece("sentencepiece")
     make_t5("t5")
     if len(sys.argv) > 1:

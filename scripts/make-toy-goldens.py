@@ -39,7 +39,7 @@ POST_IS_FFN_NORM = ("gpt-oss", "glm4moe", "seed_oss")
 FEW = (1, 40, 64)  # positions of goldens whose family differs in numbers alone
 FEW_TOYS = ("qwen2vl", "qwen3vl", "qwen3vlmoe", "mistral3", "internlm2", "smollm3", "seed-oss",
             "ernie", "ernie-moe", "glm4moe", "glm4moe-norms", "hy-v3", "minimax", "dots1",
-            "exaone-moe", "bailingmoe2", "hunyuan", "hunyuan-moe", "uneven", "softplus")
+            "exaone-moe", "bailingmoe2", "hunyuan", "hunyuan-moe", "uneven", "scales", "scales-moe", "softplus")
 
 
 def plain(value):
@@ -178,7 +178,7 @@ class Model:
         return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.eps) * self.t[name]
 
     def product(self, x, name):
-        y = x @ self.t[name + ".weight"].T
+        y = x @ self.t[name + ".weight"].T * self.t.get(name + ".scale", 1)
         return y + self.t[name + ".bias"] if name + ".bias" in self.t else y
 
     def heads(self, x, name, n_heads):
@@ -269,6 +269,8 @@ class Model:
         of = {name: self.t[f"{layer}ffn_{name}_exps.weight"][number]
               for name in ("gate", "up", "gate_up", "down")
               if f"{layer}ffn_{name}_exps.weight" in self.t}
+        for name in of:
+            of[name] = of[name] * self.t.get(f"{layer}ffn_{name}_exps.scale", [1] * 999)[number]
         if "gate_up" in of:  # one below the other
             of["gate"], of["up"] = np.split(of["gate_up"], 2)
         if self.arch != "gpt-oss":

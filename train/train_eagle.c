@@ -116,6 +116,8 @@ static drey_status read_final_norm(const eagle_run *t, drey_error *err)
     const gguf *g = t->base.target->file;
     const gguf_tensor *tensor = gguf_find_tensor(g, "output_norm.weight");
     int64_t d = t->about.n_embd;
+    if (!tensor)
+        tensor = gguf_find_tensor(g, "token_embd_norm.weight"); /* lfm2's name of it */
     if (!tensor || tensor->type != TYPE_F32 || tensor->dims[0] != d || tensor->dims[1] != 1)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "the model's output_norm.weight is not of type F32; convert it again");

@@ -9,6 +9,8 @@
 #include "common/error.h"
 #include "draft/drafter_kind.h"
 #include "text/tokenizer.h"
+#include "state/cache_room.h"
+#include "state/kv.h"
 
 void drey_engine_options_init(drey_engine_options *options)
 {
@@ -192,6 +194,16 @@ static drey_status check_ranks(const choice *c, drey_error *err)
     return o->ranks ? REFUSE_FIRST(table, err) : DREY_OK;
 }
 
+/* Returns how many sizes keys and values have. */
+static int32_t n_kv_stores(const drey_model *m)
+{
+    const cache_spec spec = model_cache_spec(&m->shape, KV_F16);
+    int32_t n = 0;
+    for (int32_t i = 0; i < spec.n_stores; i++)
+        n += spec.store[i].class == &kv_class;
+    return n;
+}
+
 /* Refuses what needs all keys and values of the target in memory. */
 static drey_status check_kv_file(const choice *c, drey_error *err)
 {
@@ -206,8 +218,9 @@ static drey_status check_kv_file(const choice *c, drey_error *err)
          "them"},
         {o->ranks, "keys and values in a file and several ranks do not go together yet", NULL,
          "; leave one of them out"},
-        {o->target->shape.encoder.n_layers > 0 || shape_has_states(&o->target->shape),
-         "a model with an encoder, or with a running state, needs its keys and values in memory",
+        {o->target->shape.encoder.n_layers > 0 || n_kv_stores(o->target) > 1,
+         "a model with an encoder, or with several sizes of heads, needs its keys and values in "
+         "memory",
          NULL, "; name no folder for them"},
     };
     return o->kv_folder ? REFUSE_FIRST(table, err) : DREY_OK;

@@ -50,6 +50,12 @@ const type_traits *type_find(uint32_t type);
  * in another order. */
 bool type_is_dropped(uint32_t type);
 
+/* F32, F16, BF16. */
+static inline bool type_is_float(uint32_t type)
+{
+    return type == TYPE_F32 || type == TYPE_F16 || type == TYPE_BF16;
+}
+
 /* Bytes of one row of n_elements (a multiple of block_elements). */
 static inline int64_t type_row_bytes(const type_traits *t, int64_t n_elements)
 {

@@ -11,6 +11,7 @@
  *     %json {"type": "object"}        JSON of a schema
  *     %unordered {"type": "object"}   the same, with the members of objects in any order
  *     %each (a b? c)                  a, c and perhaps b, in any order
+ *     %each "," (a b? c)              the same, with commas between them
  *     %token "[TOOL_CALLS]"           the special token of that name, or its text
  *     %without "<call>" "[call]"      a text in which these do not occur
  *     %unlike (.* "<call>" [a-z])     a text with no such beginning; this has no rules
@@ -353,6 +354,9 @@ static drey_status read_each(gbnf *p, expr *out)
 {
     each_set set = {.separator = EXPR_EMPTY, .other = EXPR_NEVER};
     expr items[EACH_MOST];
+    skip_blanks(p, false);
+    if (peek(p) != '(' && peek(p) >= 0)
+        TRY(read_item(p, &set.separator));
     skip_blanks(p, false);
     if (!takes(p, "("))
         WRONG(p, "\"%%each\" takes a list in brackets");

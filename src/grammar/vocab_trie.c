@@ -39,7 +39,7 @@ static int32_t plain_chars(const uint8_t *bytes, int32_t n)
 int32_t vocab_trie_piece(const tokenizer *t, int32_t id, uint8_t out[VOCAB_TRIE_LONGEST])
 {
     bool special = tokenizer_is_special(t, id);
-    if (tokenizer_is_end(t, id))
+    if (tokenizer_is_end(t, id) || tokenizer_is_suppressed(t, id))
         return 0;
     size_t n = tokenizer_piece(t, id, special, false, (char *)out + special,
                                (size_t)VOCAB_TRIE_LONGEST - special);
@@ -170,6 +170,11 @@ static void mark_plain(vocab_trie *t, const piece *pieces, int32_t n)
         t->plain[w] |= t->plain[w - n_words];
 }
 
+static bool ends(const tokenizer *t, int32_t id)
+{
+    return tokenizer_is_end(t, id) && !tokenizer_is_suppressed(t, id);
+}
+
 static drey_status build(vocab_trie **out, const tokenizer *tok, piece *pieces, uint8_t *bytes,
                          drey_error *err)
 {
@@ -178,7 +183,7 @@ static drey_status build(vocab_trie **out, const tokenizer *tok, piece *pieces, 
     const int32_t n_plain = part_pieces(pieces, n, parted), n_words = (n_vocab + 63) / 64;
     const int32_t n_nodes = count_nodes(parted, n_plain) + 1;
     for (int32_t id = 0; id < n_vocab; id++)
-        n_ends += tokenizer_is_end(tok, id);
+        n_ends += ends(tok, id);
     size_t nodes = (size_t)(n_nodes + count_nodes(parted + n_plain, n - n_plain) + 1) *
                    sizeof(vocab_trie_node);
     size_t masks = VOCAB_PLAIN_MOST * (size_t)n_words * sizeof(uint64_t);
@@ -196,7 +201,7 @@ static drey_status build(vocab_trie **out, const tokenizer *tok, piece *pieces, 
     add_nodes(t, &t->parts[VOCAB_OTHERS], parted + n_plain, n - n_plain);
     mark_plain(t, parted, n_plain);
     for (int32_t id = 0; id < n_vocab; id++)
-        if (tokenizer_is_end(tok, id))
+        if (ends(tok, id))
             t->ends[t->n_ends++] = id;
     *out = t;
     return DREY_OK;

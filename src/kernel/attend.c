@@ -59,8 +59,7 @@ size_t attend_scratch_bytes(int32_t k_dim, int32_t v_dim, bool latent)
 /* The first position that a row sees. */
 static int32_t first_seen(const attention *a, int32_t row)
 {
-    int32_t n = a->n_prefix[row] + a->n_path[row];
-    return a->window > 0 ? max_i32(n - a->window, 0) : 0;
+    return attend_first_seen(a->window, a->n_prefix[row] + a->n_path[row]);
 }
 
 /* Counts the pairs, of n from `first` on, whose rows begin in the block where the first one
@@ -295,7 +294,7 @@ static void hide(const pair_batch *r, float *p, int32_t row, int32_t n_pairs)
 /* The same for all rows, in a block that all see. */
 static void hide_rows(const pair_batch *r)
 {
-    for (int32_t row = r->first_row; r->a->window > 0 && row < r->last_row; row++) {
+    for (int32_t row = r->first_row; r->a->window != 0 && row < r->last_row; row++) {
         int32_t from, to = row_pairs(r, row, &from);
         hide(r, r->pairs.p + (int64_t)from * ATTEND_BLOCK, row, to - from);
     }

@@ -51,8 +51,8 @@ bool attend_can_split(const attention *a)
 {
     if (a->more || a->base || a->end)
         return false;
-    for (int32_t row = 0; a->window > 0 && row < a->n_rows; row++)
-        if (a->n_prefix[row] + a->n_path[row] > a->window)
+    for (int32_t row = 0; a->window != 0 && row < a->n_rows; row++)
+        if (attend_first_seen(a->window, a->n_prefix[row] + a->n_path[row]) > 0)
             return false;
     return true;
 }

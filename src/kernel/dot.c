@@ -181,11 +181,11 @@ void dot_tiles(tensor_type type, act_kind act, tile_kernel kernel, bool even, fl
     job_run(&p, n_groups, scratch);
 }
 
-void dot_decoded(tensor_type type, act_kind act, decode_kernel decode, tile_kernel kernel, float *y,
-                 int64_t ldy, const void *groups, int32_t n_groups, const void *acts, int32_t n,
-                 int64_t k, void *scratch)
+void dot_decoded(tensor_type type, act_kind act, decode_kernel decode, tile_kernel kernel,
+                 bool even, float *y, int64_t ldy, const void *groups, int32_t n_groups,
+                 const void *acts, int32_t n, int64_t k, void *scratch)
 {
-    dot_job p = job_of(type, act, decode, kernel, false, y, ldy, acts, n, k, scratch);
+    dot_job p = job_of(type, act, decode, kernel, even, y, ldy, acts, n, k, scratch);
     p.groups = groups;
     job_run(&p, n_groups, scratch);
 }

@@ -19,9 +19,9 @@ void dot_tiles(tensor_type type, act_kind act, tile_kernel kernel, bool even, fl
 
 /* The same where the tile kernel gets, in the place of packed blocks, what decode made of a step of
  * them, once for all rows. */
-void dot_decoded(tensor_type type, act_kind act, decode_kernel decode, tile_kernel kernel, float *y,
-                 int64_t ldy, const void *groups, int32_t n_groups, const void *acts, int32_t n,
-                 int64_t k, void *scratch);
+void dot_decoded(tensor_type type, act_kind act, decode_kernel decode, tile_kernel kernel,
+                 bool even, float *y, int64_t ldy, const void *groups, int32_t n_groups,
+                 const void *acts, int32_t n, int64_t k, void *scratch);
 
 /* After the sums in dot's scratch: blocks of a step of k, joined for a tile kernel, and the same
  * decoded; room for the longest. */

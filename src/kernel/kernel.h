@@ -323,8 +323,10 @@ typedef struct attention {
     int32_t k_dim, v_dim; /* numbers of a query and of a key; of a value and of a result */
     int32_t n_q, n_rows;
     float scale;
-    float cap;                    /* scores are softcapped; 0: they stay */
-    int32_t window;               /* a row sees the last so many of its positions; 0: all */
+    float cap; /* scores are softcapped; 0: they stay */
+    /* A row sees the last so many of its positions; negative: of positions in chunks of so many
+     * those of its own chunk; 0: all. */
+    int32_t window;
     int32_t group;                /* its number, for `sinks` and what is in `more` */
     const float *sinks;           /* [query heads of the layer]; NULL: there are none */
     const uint8_t *keys, *values; /* the head's slots: kv_head_bytes each. values NULL: a latent
@@ -347,6 +349,14 @@ typedef struct attention {
     int32_t base, end; /* 0, most often */
     float *kept;       /* [2][n_rows * n_q]: m and l between calls; a head's of a layer's */
 } attention;
+
+/* The first position that a row of n positions sees, its own being the last. */
+static inline int32_t attend_first_seen(int32_t window, int32_t n)
+{
+    if (window < 0)
+        return (n - 1) / -window * -window;
+    return window > 0 && n > window ? n - window : 0;
+}
 
 /* Pairs first .. last - 1, from beginning to end. With a bias or a second cache this is
  * attend_reference on every tier. scratch: attend_scratch_bytes, one per thread,

@@ -78,10 +78,14 @@ enum { HALF_ROWS = 16, HALF_BYTES = 64, WORD_BYTES = 128 };
     X(IQ4_XS, iq4_xs, ACT_Q8_256, 256, 136)
 
 /* Types that are rare, or whose weights are looked up in code books: each tier has one kernel for
- * all of them, which takes decoded weights. Besides the above: weights per scale (FLOAT_SUBS: 16,
- * whose scale is a float), and the parts of a packed block, in the words of packing.c. */
+ * all of them, which takes decoded weights (decoded.h). Besides the above: weights per scale
+ * (FLOAT_SUBS: 16, whose scale is a float), and the parts of a packed block, in the words of
+ * packing.c. */
 enum { FLOAT_SUBS = 64 };
 #define CODED_TYPES(Y, X)                                                                          \
+    CODED_TYPES_256(Y, X)                                                                          \
+    CODED_TYPES_64(Y, X)
+#define CODED_TYPES_256(Y, X)                                                                      \
     Y(X, IQ2_XXS, iq2_xxs, ACT_Q8_256, 256, 66, 32, U16(0), WORDS(2, 16))                          \
     Y(X, IQ2_XS, iq2_xs, ACT_Q8_256, 256, 74, 16, U16(0), WORDS(66, 1), WORDS(70, 1),              \
       WORDS(2, 16))                                                                                \
@@ -93,7 +97,8 @@ enum { FLOAT_SUBS = 64 };
     Y(X, IQ1_S, iq1_s, ACT_Q8_256, 256, 50, 32, U16(0), WORDS(34, 4), WORDS(2, 8))                 \
     Y(X, IQ1_M, iq1_m, ACT_Q8_256, 256, 56, 16, SPREAD(48), WORDS(32, 4), WORDS(0, 8))             \
     Y(X, TQ1_0, tq1_0, ACT_Q8_256, 256, 54, 32, U16(52), WORDS(48, 1), WORDS(0, 12))               \
-    Y(X, TQ2_0, tq2_0, ACT_Q8_256, 256, 66, 32, U16(64), WORDS(0, 16))                             \
+    Y(X, TQ2_0, tq2_0, ACT_Q8_256, 256, 66, 32, U16(64), WORDS(0, 16))
+#define CODED_TYPES_64(Y, X)                                                                       \
     Y(X, NVFP4, nvfp4, ACT_Q8_32, 64, 36, FLOAT_SUBS, WORDS(0, 1), WORDS(4, 8))
 #define CODED_COLUMNS(X, TYPE, name, act, block_k, block_bytes, sub_k, ...)                        \
     X(TYPE, name, act, block_k, block_bytes)

@@ -41,10 +41,14 @@ enum {
     FORM_OWN_NORMS = 32,     /* each head has its own norm, if the file has any */
     FORM_GATED = 64,         /* attention's result is multiplied with the sigmoid of another
                                    product (attn_gate): a number for each of its own, or a head */
-    FORM_GATED_SOFTPLUS = 128, /* with softplus in its place */
-    FORM_GATED_IN_Q = 256,     /* attn_q has each head's gates after its queries */
-    FORM_HEAD_BIAS = 512,      /* logits have a bias where the file has one */
-    FORM_OPTIONAL_NORMS = 1024 /* norms of heads are there where the file has them */
+    FORM_GATED_SOFTPLUS = 128,  /* with softplus in its place */
+    FORM_GATED_IN_Q = 256,      /* attn_q has each head's gates after its queries */
+    FORM_HEAD_BIAS = 512,       /* logits have a bias where the file has one */
+    FORM_OPTIONAL_NORMS = 1024, /* norms of heads are there where the file has them */
+    FORM_CHUNKED = 2048,        /* local layers see chunks of so many positions */
+    FORM_WEIGHED_INPUTS = 4096, /* weights multiply the inputs of experts, not their results */
+    FORM_MEAN_SHARED = 8192,    /* half of the sum of a shared expert and of the others counts */
+    FORM_DENSE_ROTATED = 16384  /* layers in front of a mixture's are rotated in any case */
 };
 
 /* Optional keys that an architecture has; where it has them not, they must be neutral. */
@@ -58,10 +62,13 @@ enum {
     KEYS_EXPERTS = 64,   /* expert_..., leading_dense_block_count, interleave_moe_layer_step */
     KEYS_IMAGES = 128,   /* keys of models that also see images, without a part in a text */
     KEYS_YARN_LOG = 256, /* rope.scaling.yarn_log_multiplier */
-    KEYS_TEMPERATURE = 512, /* attention.temperature_scale, temperature_length */
-    KEYS_NEXTN = 1024,      /* block_count has nextn_predict_layers more than there are layers */
-    KEYS_DELTA = 1 << 20,   /* ssm_..., full_attention_interval, recurrent_layers */
-    KEYS_LOGIT_SCALE = 2048 /* logit_scale, which multiplies */
+    KEYS_TEMPERATURE = 512,    /* attention.temperature_scale, temperature_length */
+    KEYS_NEXTN = 1024,         /* block_count has nextn_predict_layers more than there are layers */
+    KEYS_LOGIT_SCALE = 2048,   /* logit_scale, which multiplies */
+    KEYS_VALUE_SCALE = 4096,   /* attention.value_scale */
+    KEYS_CLAMPS = 8192,        /* swiglu_clamp_exp, swiglu_clamp_shexp */
+    KEYS_SHORT_CONV = 1 << 16, /* shortconv.l_cache */
+    KEYS_DELTA = 1 << 17       /* ssm_..., full_attention_interval, recurrent_layers */
 };
 
 typedef struct block_class block_class; /* model/block/block.h */
@@ -74,6 +81,9 @@ typedef struct arch_layers {
     bool states; /* some have a state that runs through the text */
 } arch_layers;
 extern const arch_layers delta_layers; /* model/block/delta_block.c */
+
+/* Convolutions where a layer has no attention (block/short_conv_block.c). */
+extern const arch_layers short_conv_layers;
 
 /* Most layers of a target whose states a model of this kind sees. */
 enum { MODEL_MAX_TAPS = 3 };
@@ -91,6 +101,7 @@ typedef struct arch {
     bool post_norms;        /* the outputs of attention and feed-forward are normed as well */
     bool sinks;             /* attention may look at nothing: each head has a sink */
     bool post_is_ffn_norm;  /* the file calls ffn_norm post_attention_norm */
+    bool embd_norm_is_last; /* and output_norm token_embd_norm */
     bool norms_sums;        /* norms are of embeddings and of each sum with what is added:
                                        nothing is normed before a product, nor after the layers */
     bool gate_in_up;        /* ffn_up has the gate's rows in front of its own */
@@ -103,6 +114,8 @@ typedef struct arch {
         bool first;             /* the first one of them does, not the last */
         bool rotated_alone;     /* layers that see all are not rotated */
         bool unscaled;          /* frequencies of local layers are not scaled */
+        bool halved;            /* the others rotate half of the numbers that the file states, and
+                                   rope_freqs are theirs alone */
         double base;            /* base of their rotation; 0: as in the others */
     } local;
     struct {
@@ -161,10 +174,11 @@ typedef struct attention_shape {
     int32_t n_heads, n_heads_kv; /* heads of queries; of keys and values, which divides that */
     int32_t head_dim;            /* numbers of a head's queries and keys */
     int32_t v_dim;               /* numbers of a head's values: head_dim in most models */
-    int32_t window;              /* a row sees the last so many positions; 0: all */
-    bool local;                  /* its layers are local, also where the window hides nothing */
-    int32_t rope;                /* its rotation, of model_shape.rope, or ROPE_OF_NONE */
-    float scale;                 /* scores are multiplied with it */
+    int32_t
+        window; /* a row sees the last so many positions; negative: its chunk of so many; 0: all */
+    bool local; /* its layers are local, also where the window hides nothing */
+    int32_t rope; /* its rotation, of model_shape.rope, or ROPE_OF_NONE */
+    float scale;  /* scores are multiplied with it */
 } attention_shape;
 
 enum { MODEL_MAX_LAYERS = 1024, ATTENTION_KINDS = 16, LAYER_ATTENDS_NOT = 255 };
@@ -221,7 +235,9 @@ struct model_shape {
     } cap;
     struct {
         float scale;    /* queries are multiplied with 1 + scale ln(1 + floor(p / length)), */
-        int32_t length; /* p being the position; scale 0: they stay */
+        int32_t length; /* p being the position and `after`; scale 0: they stay */
+        int32_t after;
+        bool still_alone; /* only queries of layers that are not rotated are */
     } temperature;
     rope_shape rope[ROPES];
     int32_t n_ropes;  /* 1: local layers rotate as the others do; 0: none is rotated */

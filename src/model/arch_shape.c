@@ -5,6 +5,7 @@
 
 #include "common/num.h"
 #include "gguf/gguf.h"
+#include "state/recurrent.h"
 #include "model/arch.h"
 
 static drey_status read_int(const gguf *g, const arch *a, const char *suffix, int64_t high,
@@ -192,9 +193,16 @@ static drey_status read_sizes(model_shape *s, const gguf *g, drey_error *err)
     TRY(read_int(g, a, "context_length", 1 << 30, &s->n_context_train, err));
     TRY(read_heads(s, g, err));
     TRY(read_widths_ff(s, g, err));
-    const char *eps =
-        a->layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
-    s->norm_eps = (float)gguf_number(g, arch_key(a, eps, key), 1e-5);
+    const double rms_eps =
+        gguf_number(g, arch_key(a, "attention.layer_norm_rms_epsilon", key), 1e-5);
+    if (a->forms & FORM_NORMS_UNBIASED && gguf_find_key(g, key))
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "%s is there: drey computes architecture %s with norms that take the mean off", key,
+             a->name);
+    s->norm_eps = (float)rms_eps;
+    if (a->layer_norm) /* Phi MoE's files have the other key */
+        s->norm_eps =
+            (float)gguf_number(g, arch_key(a, "attention.layer_norm_epsilon", key), rms_eps);
     if (!(s->norm_eps >= 0.0f && s->norm_eps < 1.0f))
         FAIL(err, DREY_ERR_FORMAT, "%s is %g; the file is broken", key, (double)s->norm_eps);
     return DREY_OK;
@@ -264,8 +272,11 @@ static drey_status read_attention(model_shape *s, const gguf *g, drey_error *err
                wide = a->wide_layers == s->n_layers;
     attention_shape read[ATTENTION_KINDS];
     int32_t local_k = 0, local_v = 0; /* widths of local layers; 0: as in the others */
+    int32_t n_rotated = 0;
     locality l;
     TRY(read_window(s, g, &l, err));
+    if (a->forms & FORM_DENSE_ROTATED)
+        TRY(read_count(g, a, "leading_dense_block_count", s->n_layers, &n_rotated, err));
     if (l.any) {
         TRY(read_width(g, a, "attention.key_length_swa", 0, &local_k, err));
         TRY(read_width(g, a, "attention.value_length_swa", 0, &local_v, err));
@@ -277,13 +288,13 @@ static drey_status read_attention(model_shape *s, const gguf *g, drey_error *err
             continue;
         attention_shape shape = read[s->layer[i].attention];
         shape.local = is_local(&l, i);
-        shape.window = shape.local ? l.window : 0;
+        shape.window = !shape.local ? 0 : a->forms & FORM_CHUNKED ? -l.window : l.window;
         if (shape.local && local_k > 0)
             shape.head_dim = local_k;
         if (shape.local && local_v > 0)
             shape.v_dim = local_v;
         const bool still = (a->no_rope_period > 0 && (i + 1) % a->no_rope_period == 0) ||
-                           (a->local.rotated_alone && l.any && !shape.local);
+                           (a->local.rotated_alone && l.any && !shape.local && i >= n_rotated);
         shape.rope = !rotates || still ? ROPE_OF_NONE : shape.local ? ROPE_OF_LOCAL : ROPE_OF_ALL;
         shape.scale = 1.0f / sqrtf((float)(wide ? s->n_embd / shape.n_heads : shape.head_dim));
         TRY(set_attention(s, i, &shape, err));
@@ -296,23 +307,6 @@ static void set_scale(model_shape *s, float scale)
 {
     for (int32_t i = 0; i < s->n_attentions; i++)
         s->attention[i].scale = scale;
-}
-
-/* There is one store of keys and values, whose heads are all of one size. */
-static drey_status check_stores(const model_shape *s, drey_error *err)
-{
-    const attention_shape *first = &s->attention[0];
-    for (int32_t i = 1; i < s->n_attentions; i++) {
-        const attention_shape *a = &s->attention[i];
-        if (a->n_heads_kv != first->n_heads_kv || a->head_dim != first->head_dim ||
-            a->v_dim != first->v_dim)
-            FAIL(err, DREY_ERR_UNSUPPORTED,
-                 "the layers have %d key heads of %d and %d numbers, and %d of %d and %d; drey "
-                 "computes models whose layers have the same",
-                 first->n_heads_kv, first->head_dim, first->v_dim, a->n_heads_kv, a->head_dim,
-                 a->v_dim);
-    }
-    return DREY_OK;
 }
 
 /* T5 does not scale scores: its initial weights do that. Logits of a tied head are scaled. */
@@ -450,9 +444,14 @@ static drey_status read_temperature(model_shape *s, const gguf *g, drey_error *e
     char key[96];
     if (!(a->keys & KEYS_TEMPERATURE))
         return DREY_OK;
-    TRY(read_number(g, a, "attention.temperature_scale", 0, &s->temperature.scale, err));
+    const bool chunked = a->forms & FORM_CHUNKED; /* Llama 4's files do not state its numbers */
+    s->temperature.after = s->temperature.still_alone = chunked;
+    TRY(read_number(g, a, "attention.temperature_scale", chunked ? 0.1f : 0, &s->temperature.scale,
+                    err));
     for (int32_t i = 0; i < 2 && s->temperature.length == 0; i++)
         TRY(read_count(g, a, lengths[i], 1 << 30, &s->temperature.length, err));
+    if (chunked && s->temperature.length == 0)
+        s->temperature.length = a->local.window;
     if (s->temperature.scale > 0 && s->temperature.length == 0)
         FAIL(err, DREY_ERR_FORMAT, "%s is missing, with %s; the file is broken",
              arch_key(a, lengths[1], key),
@@ -583,7 +582,7 @@ static drey_status read_experts(model_shape *s, const gguf *g, drey_error *err)
     if (e->n_ff_shared == 0)
         e->n_ff_shared = n_shared * e->n_ff;
     if (e->n_ff_shared == 0 && has_block(g, shape_first_mixture(s), "ffn_up_shexp.weight"))
-        e->n_ff_shared = s->layer[0].n_ff;
+        e->n_ff_shared = a->forms & FORM_WEIGHED_INPUTS ? e->n_ff : s->layer[0].n_ff;
     TRY(read_groups(r, g, a, err));
     return read_gate(r, g, a, err);
 }
@@ -615,6 +614,18 @@ static drey_status read_vocabulary(model_shape *s, const gguf *g, drey_error *er
     return DREY_OK;
 }
 
+/* A convolution of l_cache rows sees the rows before a row as well. */
+static drey_status read_recurrent(model_shape *s, const gguf *g, drey_error *err)
+{
+    int32_t n;
+    if (s->arch->keys & KEYS_SHORT_CONV) {
+        TRY(read_int(g, s->arch, "shortconv.l_cache", RECURRENT_BLOCK, &n, err));
+        s->recurrent.n_taps = n - 1;
+    }
+    s->recurrent.stride = model_state_stride(s);
+    return DREY_OK;
+}
+
 static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
 {
     *s = (model_shape){0};
@@ -640,7 +651,6 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
     TRY(arch_keys_check(s, g, err));
     TRY(arch_read_delta(s, g, err));
     TRY(read_attention(s, g, err));
-    TRY(check_stores(s, err));
     TRY(read_scales(s, g, err));
     TRY(read_temperature(s, g, err));
     if (s->arch->keys & KEYS_TAPS)
@@ -648,7 +658,7 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
     TRY(read_vocabulary(s, g, err));
     TRY(read_encoder(s, g, err));
     TRY(read_experts(s, g, err));
-    s->recurrent.stride = model_state_stride(s);
+    TRY(read_recurrent(s, g, err));
     return rope_read(s, g, err);
 }
 

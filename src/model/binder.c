@@ -1,5 +1,6 @@
 /* Finding tensors: see binder.h. Tensor names: ggml docs/gguf.md, "Standardized tensor names". */
 #include "model/binder.h"
+#include "gguf/gguf.h"
 #include "weights/experts.h"
 
 #include <assert.h>
@@ -21,6 +22,26 @@ const char *binder_name(const binder *b, char out[64], const char *role)
 bool binder_has(const binder *b, const char *role)
 {
     return gguf_find_tensor(b->g, binder_name(b, (char[64]){0}, role)) != NULL;
+}
+
+drey_status binder_number(const binder *b, const char *name, float *out)
+{
+    const gguf_key *key = gguf_find_key(b->g, name);
+    const uint64_t i = key && key->n_items > 1 ? (uint64_t)b->layer : 0;
+    const gguf_kind kind = key && key->kind == GGUF_ARRAY ? key->item_kind : GGUF_F32;
+    if (!key || i >= key->n_items || kind == GGUF_STRING ||
+        (key->kind != GGUF_ARRAY && !gguf_key_is(key, GGUF_WANT_NUMBER)))
+        FAIL(b->err, DREY_ERR_FORMAT, "key %s has no number for layer %d; the file is broken", name,
+             b->layer);
+    *out = (float)gguf_item_number(key, i);
+    return DREY_OK;
+}
+
+drey_status binder_number_if(const binder *b, const char *suffix, float *out)
+{
+    char key[96];
+    arch_key(b->layout->shape.arch, suffix, key);
+    return gguf_find_key(b->g, key) ? binder_number(b, key, out) : DREY_OK;
 }
 
 /* bytes of dimensions in a file that may hold any number. */
@@ -65,6 +86,22 @@ static drey_status count_matrix(binder *b)
     return DREY_OK;
 }
 
+/* Binds a matrix's scale: NAME.scale next to NAME.weight, of one number; others are a block's. */
+static drey_status bind_scale(binder *b, const char *matrix, weight *to)
+{
+    char name[64];
+    float *scale;
+    const size_t n = strlen(matrix) - strlen(".weight");
+    snprintf(name, sizeof name, "%.*s.scale", (int)n, matrix);
+    const gguf_tensor *t = gguf_find_tensor(b->g, name);
+    if (!t || t->dims[0] != 1)
+        return DREY_OK;
+    TRY(bind_whole_vectors(b, name, 1, 1, &scale));
+    if (b->arena)
+        to->scale = scale;
+    return DREY_OK;
+}
+
 drey_status bind_whole(binder *b, const char *name, int64_t k, int64_t rows, weight **out)
 {
     const gguf_tensor *t;
@@ -76,7 +113,9 @@ drey_status bind_whole(binder *b, const char *name, int64_t k, int64_t rows, wei
 
 drey_status bind_matrix(binder *b, const char *role, int64_t rows, int64_t k, weight **out)
 {
-    return bind_whole(b, binder_name(b, (char[64]){0}, role), k, rows, out);
+    char name[64];
+    TRY(bind_whole(b, binder_name(b, name, role), k, rows, out));
+    return bind_scale(b, name, *out);
 }
 
 drey_status bind_rows(binder *b, const char *of, int64_t of_rows, int64_t first, int64_t rows,
@@ -84,9 +123,13 @@ drey_status bind_rows(binder *b, const char *of, int64_t of_rows, int64_t first,
 {
     const gguf_tensor *whole;
     b->n_bytes += arena_size(sizeof *whole);
-    if (!b->arena)
+    char name[64];
+    binder_name(b, name, of);
+    if (!b->arena) {
+        TRY(bind_scale(b, name, NULL));
         return count_matrix(b);
-    TRY(binder_find(b, binder_name(b, (char[64]){0}, of), (int64_t[3]){k, of_rows, 1}, &whole));
+    }
+    TRY(binder_find(b, name, (int64_t[3]){k, of_rows, 1}, &whole));
     gguf_tensor *t = arena_take(b->arena, sizeof *t);
     uint64_t row_bytes = whole->n_bytes / (uint64_t)whole->dims[1];
     *t = *whole;
@@ -94,7 +137,8 @@ drey_status bind_rows(binder *b, const char *of, int64_t of_rows, int64_t first,
     t->dims[1] = rows;
     t->offset += (uint64_t)first * row_bytes;
     t->n_bytes = (uint64_t)rows * row_bytes;
-    return add_matrix(b, t, out);
+    TRY(add_matrix(b, t, out));
+    return bind_scale(b, name, *out);
 }
 
 void bind_room(binder *b, int64_t n, float **out)

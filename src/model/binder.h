@@ -28,13 +28,17 @@ const char *binder_name(const binder *b, char out[64], const char *role);
 /* The prefix of names in files of models with an encoder: "enc.", "dec." or nothing. */
 const char *binder_half(const binder *b);
 bool binder_has(const binder *b, const char *role);
+/* Reads a number of the present layer: the key has one for each, or one for all. */
+drey_status binder_number(const binder *b, const char *key, float *out);
+/* The same under the architecture's prefix, if there is one. */
+drey_status binder_number_if(const binder *b, const char *suffix, float *out);
 /* Finds a tensor of this name and shape. */
 drey_status binder_find(const binder *b, const char *name, const int64_t dims[3],
                         const gguf_tensor **out);
 
 /* ---- Of the present layer ---- */
 
-/* A matrix [rows][k]. */
+/* A matrix [rows][k], with its scale if the file has one. */
 drey_status bind_matrix(binder *b, const char *role, int64_t rows, int64_t k, weight **out);
 /* Rows [first, first + rows) of a tensor [of_rows][k], as a matrix by another role's name. */
 drey_status bind_rows(binder *b, const char *of, int64_t of_rows, int64_t first, int64_t rows,

@@ -79,10 +79,11 @@ static bool is_elsewhere(const model_shape *s, const char *name)
 }
 
 /* Frequencies of the rotation, which follow from its base, as older files have them for each layer;
- * and blocks for multi-token prediction. */
+ * scales for those who quantise what a matrix reads; and blocks for multi-token prediction. */
 static bool is_needless(const binder *b, const char *name)
 {
-    static const char *const endings[] = {".inv_freq", ".attn_rot_embd", ".attn_rot_embd.weight"};
+    static const char *const endings[] = {".inv_freq", ".attn_rot_embd", ".attn_rot_embd.weight",
+                                          ".input_scale"};
     const model_shape *s = &b->layout->shape;
     const int32_t n_mtp = arch_mtp_blocks(s->arch, b->g);
     const size_t n = strlen(name);
@@ -149,7 +150,8 @@ static drey_status bind_ends(binder *b)
         TRY(bind_whole_vectors(b, name, s->n_embd, s->n_context_train, &l->positions));
     if (s->arch->norms_sums)
         return bind_norm(b, "token_embd_norm", &l->embd_norm, &l->embd_norm_bias);
-    return bind_norm(b, "output_norm", &l->final_norm, &l->final_norm_bias);
+    return bind_norm(b, s->arch->embd_norm_is_last ? "token_embd_norm" : "output_norm",
+                     &l->final_norm, &l->final_norm_bias);
 }
 
 static drey_status bind_rope_factors(const binder *b)
@@ -158,7 +160,7 @@ static drey_status bind_rope_factors(const binder *b)
     const gguf_tensor *t;
     const int32_t n_pairs = s->rope[ROPE_OF_ALL].n_rot / 2;
     if (n_pairs > 0 && gguf_find_tensor(b->g, "rope_freqs.weight"))
-        TRY(find(b, "rope_freqs.weight", n_pairs, &t));
+        TRY(find(b, "rope_freqs.weight", s->arch->local.halved ? 2 * n_pairs : n_pairs, &t));
     if (!s->context.longrope)
         return DREY_OK;
     TRY(find(b, "rope_factors_short.weight", n_pairs, &t));
@@ -268,17 +270,6 @@ size_t model_layout_bytes(const model_shape *s, const gguf *g)
            program_bytes(s->n_layers, s->encoder.n_readers);
 }
 
-static void number_states(model_layout *l)
-{
-    for (int32_t i = 0; i < l->shape.n_layers; i++) {
-        l->layer[i].kv = l->layer[i].state = 0;
-        for (int32_t j = 0; j < i; j++) {
-            l->layer[i].kv += layer_attends(&l->shape, j);
-            l->layer[i].state += layer_store(&l->shape, i) == layer_store(&l->shape, j);
-        }
-    }
-}
-
 static drey_status layout_init(model_layout *l, const model_shape *shape, const gguf *g,
                                const kernel_table *kernels, arena *a, drey_error *err)
 {
@@ -299,7 +290,7 @@ static drey_status layout_init(model_layout *l, const model_shape *shape, const 
         l->angles.frequency[i] = arena_take(a, frequency_bytes(&s->rope[i]));
     program_init(&l->program, s->n_layers, s->encoder.n_readers, a);
     TRY(error_in_file(err, gguf_shard_path(g, 0), bind_all(&b)));
-    number_states(l);
+    place_layers(l);
     program_write(&l->program, l);
     return DREY_OK;
 }
@@ -398,7 +389,7 @@ void model_layout_keep(model_layout *l, int32_t first, int32_t n, bool inner)
     keep_experts(l, first, n);
     l->layer += first;
     shape_keep(&l->shape, first, n);
-    number_states(l);
+    place_layers(l);
     program_write(&l->program, l);
 }
 
@@ -481,7 +472,9 @@ drey_status model_layout_read(model_layout *l, const gguf *g, weights *w, drey_e
             FAIL(err, DREY_ERR_FORMAT, "%s: tensor %s holds %g; the file is broken",
                  SHOWN_PATH(gguf_shard_path(g, t->part)), name, (double)factors[i]);
     for (int32_t i = 0; i < l->shape.n_ropes; i++)
-        l->angles.scale[i] = rope_frequencies(&l->shape, &l->shape.rope[i], t ? factors : NULL,
-                                              l->angles.frequency[i]);
+        l->angles.scale[i] = rope_frequencies(
+            &l->shape, &l->shape.rope[i],
+            t && (i == ROPE_OF_ALL || !l->shape.arch->local.halved) ? factors : NULL,
+            l->angles.frequency[i]);
     return DREY_OK;
 }

@@ -73,19 +73,25 @@ typedef struct expert_tensors {
     float *choice_bias; /* [n_experts]: of the choice alone */
     float *shared_gate; /* [D]: the shared expert counts as the sigmoid of the product with it */
     float *router_bias; /* [n_experts]: of the logits */
-    float *gate_bias, *up_bias, *down_bias; /* [n_experts][F] twice, [n_experts][D] */
+    float *gate_bias, *up_bias, *down_bias;    /* [n_experts][F] twice, [n_experts][D] */
+    float *gate_scale, *up_scale, *down_scale; /* [n_experts]: of products with the matrices */
     act_numbers act;
     expert_layer *of;
 } expert_tensors;
+
+/* A layer's place in a text's memory: a store of its cache, and its number there. Store -1: it has
+ * none. */
+typedef struct layer_place {
+    int32_t store, index;
+} layer_place;
 
 /* A layer: its blocks read it, and nothing else. Weights are those of the layout that was
  * bound: layout_matrix has a view's. */
 typedef struct layer_layout {
     const block_class *const *blocks;
-    int32_t kv;    /* its number among the layers that have keys and values; */
-    int32_t state; /* and among those that have a state, of the same store */
-    weight *first; /* first of the layer's matrices in the order of a pass */
-    void *own;     /* tensors of a block that this page does not know (bind_own) */
+    layer_place kv, state; /* places of its keys and values, of its state */
+    weight *first;         /* first of the layer's matrices in the order of a pass */
+    void *own;             /* tensors of a block that this page does not know (bind_own) */
     attention_tensors attention;
     cross_tensors cross;
     feed_forward_tensors ffn;

@@ -15,11 +15,12 @@ int32_t pass_offload_chunks(const model_pass *p, int32_t group, int32_t layer, i
     const kv_store *kv = kv_of(cache);
     const attention_shape *a = layer_attention(&p->r->layout->shape, layer);
     const int32_t window = a ? a->window : 0;
-    *end = p->groups[group].n > 0 && kv->file ? kv->n_disk / kv->chunk : 0;
+    const bool has = p->r->layout->layer[layer].kv.store >= 0;
+    *end = has && p->groups[group].n > 0 && kv->file ? kv->n_disk / kv->chunk : 0;
     if (*end == 0 || window == 0)
         return 0;
     /* Rows see their own position as well; none is before the first after the committed ones. */
-    return min_i32(max_i32(cache_end(cache) + 1 - window, 0) / kv->chunk, *end);
+    return min_i32(attend_first_seen(window, cache_end(cache) + 1) / kv->chunk, *end);
 }
 
 /* The next chunk that has not been asked for. False: there is none. */
@@ -44,8 +45,8 @@ static drey_status ask(model_pass *p, drey_error *err)
 {
     kv_file *f = p->offload.file;
     while (f && kv_file_has_room(f) && find_next(p)) {
-        TRY(kv_file_ask(f, kv_of(p->groups[p->offload.group].cache), p->offload.layer,
-                        p->offload.chunk, err));
+        TRY(kv_file_ask(f, kv_of(p->groups[p->offload.group].cache),
+                        p->r->layout->layer[p->offload.layer].kv.index, p->offload.chunk, err));
         p->offload.chunk++;
     }
     return DREY_OK;

@@ -5,6 +5,7 @@
 
 #include "model/block/block.h"
 #include "model/layout.h"
+#include "model/pass_steps.h"
 
 enum {
     STEPS_PER_LAYER = 24,
@@ -74,17 +75,35 @@ void write_reads(program_writer *w, int32_t from, int64_t k)
     w->reading->reads.k = k;
 }
 
+/* Multiplies the results of the product before it with their matrices' scales. */
+static void scale_products(model_pass *p, const program_step *s, int32_t from, int32_t to,
+                           int32_t thread)
+{
+    (void)thread;
+    const program_step *step = s - 1;
+    for (int32_t i = 0; i < step->product.n; i++) {
+        const weight *m = &p->r->layout->bound[step->product.of[i].matrix];
+        const workspace_buffer *b = &p->r->ws->buffer[step->product.of[i].to];
+        for (int32_t row = from; m->scale && row < to; row++)
+            pass_scale((float *)b->at + row * b->ld, *m->scale, m->form.n_rows);
+    }
+}
+
 void write_product(program_writer *w, const written_product *products, int32_t n)
 {
     w->reading->reads.last = w->program->n;
     program_step *s = add(w, STEP_PRODUCT);
+    bool scaled = false;
     for (int32_t i = 0; i < n; i++) {
         if (!products[i].matrix)
             continue;
+        scaled = scaled || products[i].matrix->scale;
         s->product.of[s->product.n].matrix = (int32_t)(products[i].matrix - w->layout->matrix);
         s->product.of[s->product.n++].to = buffer_of(w, products[i].to);
     }
     assert(s->product.n > 0);
+    if (scaled)
+        write_rows(w, scale_products);
 }
 
 static void write_layer(program_writer *w)

@@ -103,7 +103,8 @@ static drey_status read_local(model_shape *s, const gguf *g, drey_error *err)
     s->n_angles = rope->n_rot;
     const arch *a = s->arch;
     const double base = a->local.base > 0 ? a->local.base : rope->base;
-    int64_t n_rot = gguf_int(g, arch_key(a, "rope.dimension_count_swa", key), rope->n_rot);
+    const int32_t usual = a->local.halved ? 2 * rope->n_rot : rope->n_rot;
+    int64_t n_rot = gguf_int(g, arch_key(a, "rope.dimension_count_swa", key), usual);
     bool own = a->local.base > 0 || a->local.unscaled || n_rot != rope->n_rot ||
                gguf_find_key(g, arch_key(a, "rope.freq_base_swa", key));
     if (!has_local(s) || !own)
@@ -150,6 +151,8 @@ drey_status rope_read(model_shape *s, const gguf *g, drey_error *err)
         gguf_int(g, arch_key(s->arch, "rope.dimension_count", key), s->attention[0].head_dim);
     TRY(check_rotated(s, false, n_rot, err));
     rope->n_rot = (int32_t)n_rot;
+    if (s->arch->local.halved)
+        rope->n_rot = (int32_t)n_rot / 4 * 2;
     TRY(read_number(g, s->arch, "rope.freq_base", 10000, 1.001, 1e12, &rope->base, err));
     TRY(read_factor(s, rope, g, err));
     TRY(read_magnitude(s, rope, g, err));

@@ -15,7 +15,8 @@ const char *router_gate_name(router_gate gate)
     static const char *const names[] = {[ROUTER_SOFTMAX] = "softmax",
                                         [ROUTER_SIGMOID] = "sigmoid",
                                         [ROUTER_SOFTMAX_CHOSEN] = "softmax of the chosen",
-                                        [ROUTER_SQRT_SOFTPLUS] = "square root of softplus"};
+                                        [ROUTER_SQRT_SOFTPLUS] = "square root of softplus",
+                                        [ROUTER_SPARSE_MIXER] = "sparse mixer"};
     return names[gate];
 }
 
@@ -130,6 +131,38 @@ static void weigh(const router_shape *s, float *weight)
         weight[i] = (float)((double)weight[i] * by);
 }
 
+/* Weighs the best logit among those that are not `chosen`: its softmax among them, where those that
+ * are far from it do not count. */
+static int32_t pick(const router_shape *s, const float *logits, const bool *chosen, float *weight)
+{
+    const float far = 0.02f; /* in parts of the larger of the best and of a logit's size */
+    int32_t best = -1;
+    double sum = 0;
+    for (int32_t i = 0; i < s->n_experts; i++)
+        if (!chosen[i] && (best < 0 || logits[i] > logits[best]))
+            best = i;
+    for (int32_t i = 0; i < s->n_experts; i++) {
+        const float size = fabsf(logits[i]), below = logits[best] - logits[i];
+        if (!chosen[i] && below <= far * (size > logits[best] ? size : logits[best]))
+            sum += exp_f64(-(double)below);
+    }
+    *weight = (float)(1 / sum);
+    return best;
+}
+
+static void mix_sparsely(const router_shape *s, float *logits, int32_t *expert)
+{
+    enum { MOST_EXPERTS = 4096 };
+    bool chosen[MOST_EXPERTS] = {false};
+    float weight[ROUTER_MOST];
+    for (int32_t i = 0; i < s->n_used; i++) {
+        expert[i] = pick(s, logits, chosen, &weight[i]);
+        chosen[expert[i]] = true;
+    }
+    for (int32_t i = 0; i < s->n_used; i++)
+        logits[expert[i]] = weight[i];
+}
+
 bool router_choose(const router_shape *s, float *logits, const float *bias, int32_t *expert,
                    float *weight)
 {
@@ -143,10 +176,13 @@ bool router_choose(const router_shape *s, float *logits, const float *bias, int3
         sigmoid(logits, s->n_experts);
     else if (s->gate == ROUTER_SQRT_SOFTPLUS)
         sqrt_softplus(logits, s->n_experts);
+    const bool mixes = s->gate == ROUTER_SPARSE_MIXER;
+    if (mixes)
+        mix_sparsely(s, logits, expert);
     bool grouped = s->n_groups > 1;
     uint64_t groups = grouped ? choose_groups(s, logits, bias) : 0;
-    int32_t n = 0, in_group = grouped ? s->n_experts / s->n_groups : 1;
-    for (int32_t i = 0; i < s->n_experts; i++)
+    int32_t n = mixes ? s->n_used : 0, in_group = grouped ? s->n_experts / s->n_groups : 1;
+    for (int32_t i = 0; i < s->n_experts && !mixes; i++)
         if (!grouped || groups >> (i / in_group) & 1)
             n = enter(expert, n, s->n_used, logits, bias, i);
     sort_rising(expert, n);

@@ -15,7 +15,9 @@ typedef enum router_gate {
     ROUTER_SOFTMAX,        /* weights are the softmax of all logits */
     ROUTER_SIGMOID,        /* the sigmoid of each */
     ROUTER_SOFTMAX_CHOSEN, /* the softmax of the chosen logits; the choice is by logits */
-    ROUTER_SQRT_SOFTPLUS   /* the square root of ln(1 + exp(x)) of each */
+    ROUTER_SQRT_SOFTPLUS,  /* the square root of ln(1 + exp(x)) of each */
+    ROUTER_SPARSE_MIXER    /* one after the other, the softmax of the logits that are not chosen yet
+                              and near the best of them (Liu et al. 2024, arXiv 2409.12136, A) */
 } router_gate;
 
 /* "softmax", "sigmoid", "softmax of the chosen", "square root of softplus". */

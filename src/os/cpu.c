@@ -69,6 +69,7 @@ cpu_features cpu_detect(void)
     const uint32_t wide = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
     f.avx512 =
         (b & wide) == wide && (c & bit_AVX512VNNI) && f.avx2 && (state & XCR0_ZMM) == XCR0_ZMM;
+    f.avx512vbmi = f.avx512 && (c & bit_AVX512VBMI);
     const uint32_t tiles = EDX_AMX_TILE | EDX_AMX_INT8;
     f.amx = (d & tiles) == tiles && f.avx512 && (state & XCR0_TILE) == XCR0_TILE && tiles_fit() &&
             tiles_allowed();

@@ -6,10 +6,11 @@
 #include <stdint.h>
 
 typedef struct cpu_features {
-    bool avx2;    /* with FMA and F16C */
-    bool avxvnni; /* vpdpbusd for 256 bits in the VEX encoding */
-    bool avx512;  /* F, BW, DQ, VL and VNNI */
-    bool amx;     /* tiles and int8 products; the process may use them */
+    bool avx2;       /* with FMA and F16C */
+    bool avxvnni;    /* vpdpbusd for 256 bits in the VEX encoding */
+    bool avx512;     /* F, BW, DQ, VL and VNNI */
+    bool avx512vbmi; /* permutations of bytes; not a tier's condition */
+    bool amx;        /* tiles and int8 products; the process may use them */
     bool neon, dotprod, i8mm;
 } cpu_features;
 

@@ -159,11 +159,6 @@ static block_encoder *const encoders[TYPE_LIMIT] = {
     [TYPE_IQ3_XXS] = encode_iq3_xxs, [TYPE_IQ3_S] = encode_iq3_s,
 };
 
-static bool is_float(tensor_type type)
-{
-    return type == TYPE_F32 || type == TYPE_F16 || type == TYPE_BF16;
-}
-
 /* An error of a large number counts more than one of a small number: sqrt(mean x^2 + x^2). Where no
  * column is of any importance, all are of the same. */
 static void weigh(float *w, const float *x, const float *importance, int32_t n)
@@ -181,7 +176,7 @@ static void weigh(float *w, const float *x, const float *importance, int32_t n)
 void block_encode_row(tensor_type type, uint8_t *out, const float *x, const float *importance,
                       int64_t k)
 {
-    if (is_float(type)) {
+    if (type_is_float(type)) {
         encode_floats(type, out, x, k);
         return;
     }

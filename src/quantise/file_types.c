@@ -178,6 +178,22 @@ static part part_of(const file_mix *mix, const char *name)
 
 /* ---- What it gets ---- */
 
+static bool is_iq2(tensor_type type)
+{
+    return type == TYPE_IQ2_XXS || type == TYPE_IQ2_XS || type == TYPE_IQ2_S;
+}
+
+/* Types of so few bits that a text goes wrong where nothing says which of them matter. */
+static bool needs_importance(tensor_type type)
+{
+    return is_iq2(type) || type == TYPE_IQ3_XXS;
+}
+
+bool file_type_needs_importance(const file_type *as)
+{
+    return needs_importance(as->type) || as->number == FILE_IQ3_XS;
+}
+
 /* The first and the last eighth of the layers, and every third of the others. */
 static bool is_favoured(int64_t layer, int64_t n)
 {
@@ -307,12 +323,6 @@ static tensor_type type_of_first(const file_mix *mix, part is, int64_t layer)
     return mix->as->type;
 }
 
-static bool is_iq2(const file_type *as)
-{
-    return as->number == FILE_IQ2_XXS || as->number == FILE_IQ2_XS || as->number == FILE_IQ2_S ||
-           as->number == FILE_IQ2_M;
-}
-
 static tensor_type type_in_iq2(const file_mix *mix, part is, int64_t layer)
 {
     const bool rich = mix->as->number == FILE_IQ2_S || mix->as->number == FILE_IQ2_M;
@@ -334,16 +344,11 @@ static tensor_type type_in_iq2(const file_mix *mix, part is, int64_t layer)
     }
 }
 
-static bool is_float(tensor_type type)
-{
-    return type == TYPE_F32 || type == TYPE_F16 || type == TYPE_BF16;
-}
-
 static tensor_type type_of_head(const file_mix *mix, const gguf_tensor *t)
 {
     if (t->dims[0] % type_find(mix->as->type)->block_elements != 0 || mix->as->type == TYPE_Q8_0)
         return TYPE_Q8_0;
-    return is_iq2(mix->as) || mix->as->number == FILE_IQ3_XXS ? TYPE_Q5_K : TYPE_Q6_K;
+    return needs_importance(mix->as->type) ? TYPE_Q5_K : TYPE_Q6_K;
 }
 
 static tensor_type type_in(const file_mix *mix, const gguf_tensor *t)
@@ -351,12 +356,12 @@ static tensor_type type_in(const file_mix *mix, const gguf_tensor *t)
     long long layer = 0;
     const tensor_type type = mix->as->type;
     const part is = part_of(mix, t->name);
-    if (is_float(type))
+    if (type_is_float(type))
         return type;
     sscanf(t->name, "blk.%lld.", &layer);
     if (is == PART_HEAD)
         return type_of_head(mix, t);
-    if (is_iq2(mix->as))
+    if (is_iq2(type))
         return type_in_iq2(mix, is, layer);
     switch (is) {
     case PART_EMBEDDING:
@@ -375,18 +380,6 @@ static tensor_type type_in(const file_mix *mix, const gguf_tensor *t)
     default:
         return type;
     }
-}
-
-/* Types of so few bits that a text goes wrong where nothing says which of them matter. */
-static bool needs_importance(tensor_type type)
-{
-    return type == TYPE_IQ2_XXS || type == TYPE_IQ2_XS || type == TYPE_IQ2_S ||
-           type == TYPE_IQ3_XXS;
-}
-
-bool file_type_needs_importance(const file_type *as)
-{
-    return needs_importance(as->type) || as->number == FILE_IQ3_XS;
 }
 
 /* Returns a type with shorter blocks and no fewer bits. */

@@ -3,9 +3,10 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdbool.h>
 
-/* Steps that a search begins with, as the range divided by the number of levels and some tenths:
- * fewer levels than there are leave some unused, more cut off the largest numbers. */
+/* Steps that a search begins with, as the range divided by the number of levels and some tenths of
+ * one: fewer levels than there are leave some unused, more cut off the largest numbers. */
 enum { N_STARTS = 8, N_ROUNDS = 3 };
 static const float start_width = 0.16f;
 
@@ -147,11 +148,12 @@ fit_line fit_step(const float *x, const float *w, int32_t n, const fit_levels *l
     best_line best = {{0, 0}, 0};
     if (most == 0)
         return best.line;
-    /* The largest number at either end of the levels. From more than these few starts the search in
-     * a code book, which costs more, seldom ends better: at its low end only equal numbers are. */
-    const int apart = levels->book ? 4 : 1, width = levels->book ? 2 : 1;
-    for (int k = -N_STARTS; k <= N_STARTS; k += apart) {
-        float more = (float)(k * width) * start_width;
+    /* The largest number at either end of the levels; of a book, whose other end is above 0, there
+     * if all numbers are alike. Where levels are far apart, few starts end elsewhere. */
+    const bool far = levels->book || levels->table;
+    const float width = start_width * (levels->book ? 2 : levels->table ? 12 : 1);
+    for (int k = -N_STARTS; k <= N_STARTS; k += far ? 4 : 1) {
+        float more = (float)k * width;
         if (levels->low < 0 ? levels->low - more < 0 : k == 0)
             try_step(&best, most / (levels->low - more), x, w, n, levels);
         if (levels->high + more > 0)

@@ -103,11 +103,6 @@ static int64_t n_rows(const gguf_tensor *t)
     return t->dims[1] * t->dims[2] * t->dims[3];
 }
 
-static bool is_float(uint32_t type)
-{
-    return type == TYPE_F32 || type == TYPE_F16 || type == TYPE_BF16;
-}
-
 static drey_status choose(quantising *q, job_tensor *j, drey_error *err)
 {
     const gguf_tensor *t = j->from;
@@ -123,7 +118,7 @@ static drey_status choose(quantising *q, job_tensor *j, drey_error *err)
              "%s has the type %s, which drey cannot read; begin with "
              "another file of the model",
              t->name, from->name);
-    if (!is_float(t->type) && !q->o->requantize)
+    if (!type_is_float(t->type) && !q->o->requantize)
         FAIL_HINT(
             err, DREY_ERR_UNSUPPORTED, DREY_HINT_REQUANTIZE,
             "%s is quantised already (%s), and would lose more than from F16; begin with an F16 or "
@@ -132,7 +127,7 @@ static drey_status choose(quantising *q, job_tensor *j, drey_error *err)
     j->n_bytes = (uint64_t)(n_rows(t) * type_row_bytes(type_find(j->type), t->dims[0]));
     q->report->n_changed++;
     q->report->n_fallbacks += fell_back;
-    q->report->n_unimportant += q->o->importance && !is_float(j->type) && !j->importance;
+    q->report->n_unimportant += q->o->importance && !type_is_float(j->type) && !j->importance;
     return DREY_OK;
 }
 

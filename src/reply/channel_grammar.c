@@ -39,10 +39,10 @@ void writing_channel_answer(const writing *w, bool schema)
 {
     const reply_form *form = w->form;
     if (form->calls && form->required) {
-        fputs(" calls\n", w->out);
+        fputs(" calls", w->out);
         return;
     }
-    fprintf(w->out, " remark? (channel \"final\" json message %s%s)\n", schema ? "content" : "body",
+    fprintf(w->out, " remark? (channel \"final\" json message %s%s)", schema ? "content" : "body",
             form->calls ? " | calls" : "");
 }
 

@@ -7,10 +7,47 @@
 #define ID                      "\3"
 #define KEY                     "\4"
 #define VALUE                   "\7"
+#define TYPE                    "\10"
 #define LONG_ID                 "[a-zA-Z0-9]{9}"
 #define SHORT_ID                "[0-9]{1,3}"
 #define OBJECT(name, arguments) "{\"" name "\": \"" NAME "\", \"" arguments "\": " ARGUMENTS "}"
 #define FENCED(arguments)       "```json\n" OBJECT("name", arguments) "\n```"
+
+/* DeepSeek's markup, around `calls`. */
+#define DSML "｜DSML｜"
+#define DSML_FAMILY(name_, sign, calls)                                                            \
+    {                                                                                              \
+        .name = name_, .signs = {DSML, sign}, .begin = "<" DSML calls ">",                         \
+        .open = "\n<" DSML "invoke name=\"", .call = NAME "\">" ARGUMENTS "\n</" DSML "invoke>",   \
+        .next = "\n<" DSML "invoke name=\"", .unmarked = "<" DSML "invoke name=\"",                \
+        .close = "\n</" DSML calls ">",                                                            \
+        .parameter = "\n<" DSML "parameter name=\"" KEY "\" string=\"" TYPE "\">" VALUE "</" DSML  \
+                     "parameter>",                                                                 \
+        .types = {"true", "false"}, .tokens = {                                                    \
+            DSML                                                                                   \
+        }                                                                                          \
+    }
+
+/* Templates of LFM2 show calls, or the list of tools in one of two forms. */
+#define LFM2_FAMILY(...)                                                                           \
+    {                                                                                              \
+        .name = "lfm2", .signs = {__VA_ARGS__}, .begin = SPECIAL("<|tool_call_start|>"),           \
+        .open = "[", .call = NAME ARGUMENTS, .next = ",",                                          \
+        .close = "]" SPECIAL("<|tool_call_end|>"), .literal = {                                    \
+            '(',                                                                                   \
+            ')',                                                                                   \
+            '=',                                                                                   \
+            NULL                                                                                   \
+        }                                                                                          \
+    }
+
+#define HY3(name) "<" name ":opensource>"
+
+#define MINIMAX "]<]minimax[>["
+
+/* Tags of Kimi K3. */
+#define OPEN(tag)  SPECIAL("<|open|>") tag SPECIAL("<|sep|>")
+#define CLOSE(tag) SPECIAL("<|close|>") tag SPECIAL("<|sep|>")
 
 static const reply_family families[] = {
     {.name = "described",
@@ -23,6 +60,83 @@ static const reply_family families[] = {
      .begin = SPECIAL("<|channel|>"),
      .call = ARGUMENTS,
      .headers = true},
+    {.name = "gemma-4",
+     .signs = {"<|tool_call>call:"},
+     .begin = SPECIAL("<|tool_call>"),
+     .call = "call:" NAME ARGUMENTS SPECIAL("<tool_call|>"),
+     .next = SPECIAL("<|tool_call>"),
+     .literal = {'{', '}', ':', "<|\"|>"},
+     .tokens = {"<|\"|>"}},
+    {.name = "kimi-k3",
+     .signs = {"<|open|>", "<|sep|>"},
+     .begin = OPEN("tools"),
+     .open = "<|open|>call tool=\"",
+     .call = NAME "\" index=\"" ID "\"<|sep|>" ARGUMENTS "<|close|>call<|sep|>",
+     .next = "<|open|>call tool=\"",
+     .close = "<|close|>tools<|sep|>",
+     .parameter = "<|open|>argument key=\"" KEY "\" type=\"" TYPE "\"<|sep|>" VALUE
+                  "<|close|>argument<|sep|>",
+     .types = {"string", "number|boolean|null|object|array"},
+     .tokens = {"<|open|>", "<|close|>", "<|sep|>"},
+     .content_open = OPEN("response"),
+     .content_close = CLOSE("response"),
+     .header = CLOSE("message"),
+     .id = SHORT_ID},
+    DSML_FAMILY("deepseek-v3.2", "function_calls", "function_calls"),
+    DSML_FAMILY("deepseek-v4", NULL, "tool_calls"),
+    LFM2_FAMILY("<|tool_call_start|>"),
+    LFM2_FAMILY("<|tool_list_start|>"),
+    LFM2_FAMILY("List of tools: [", "keep_past_thinking"),
+    {.name = "hy3",
+     .signs = {"<tool_sep{}>", ":opensource"},
+     .begin = SPECIAL(HY3("tool_calls")),
+     .open = "\n" HY3("tool_call"),
+     .call = NAME HY3("tool_sep") ARGUMENTS "\n" HY3("/tool_call"),
+     .next = "\n" HY3("tool_call"),
+     .close = "\n" HY3("/tool_calls"),
+     .parameter =
+         "\n" HY3("arg_key") KEY HY3("/arg_key") "\n" HY3("arg_value") VALUE HY3("/arg_value"),
+     .tokens = {HY3("tool_call"), HY3("tool_sep"), HY3("/tool_call"), HY3("/tool_calls"),
+                HY3("arg_key"), HY3("/arg_key"), HY3("arg_value"), HY3("/arg_value")}},
+    {.name = "solar-open",
+     .signs = {"<|tool_call:begin|>"},
+     .begin = SPECIAL("<|tool_calls|>"),
+     .open = SPECIAL("<|tool_call:begin|>"),
+     .call = ID SPECIAL("<|tool_call:name|>") NAME SPECIAL("<|tool_call:args|>")
+         ARGUMENTS SPECIAL("<|tool_call:end|>"),
+     .next = SPECIAL("<|tool_call:begin|>"),
+     .content_open = SPECIAL("<|content|>"),
+     .content_close = SPECIAL("<|end|>"),
+     .header = SPECIAL("<|begin|>") "assistant",
+     .id = "[a-z0-9]{10}"},
+    {.name = "apertus",
+     .signs = {"<|tools_prefix|>"},
+     .begin = SPECIAL("<|tools_prefix|>"),
+     .open = "[",
+     .call = "{\"" NAME "\": " ARGUMENTS "}",
+     .next = ",",
+     .close = "]",
+     .header = SPECIAL("<|tools_suffix|>")},
+    {.name = "gigachat-3.1",
+     .signs = {"<|function_call|>"},
+     .begin = SPECIAL("<|function_call|>"),
+     .call = OBJECT("name", "arguments")},
+    {.name = "minicpm-5",
+     .signs = {"<function name=\"", "<param name="},
+     .begin = "<function name=\"",
+     .call = NAME "\">" ARGUMENTS "</function>",
+     .next = "\n<function name=\"",
+     .parameter = "<param name=\"" KEY "\">" VALUE "</param>",
+     .wrapped = "<![CDATA[" VALUE "]]></param>"},
+    {.name = "minimax-m3",
+     .signs = {MINIMAX, "invoke name="},
+     .begin = SPECIAL(MINIMAX) "<tool_call>",
+     .open = "\n" MINIMAX "<invoke name=\"",
+     .call = NAME "\">" ARGUMENTS MINIMAX "</invoke>",
+     .next = "\n" MINIMAX "<invoke name=\"",
+     .close = "\n" MINIMAX "</tool_call>",
+     .tag = MINIMAX,
+     .tokens = {MINIMAX}},
     {.name = "functionary-3.2",
      .signs = {">>>all", ">>>${recipient}"},
      .begin = ">>>",
@@ -61,6 +175,17 @@ static const reply_family families[] = {
      .call = NAME SPECIAL("<｜tool▁sep｜>") ARGUMENTS SPECIAL("<｜tool▁call▁end｜>"),
      .next = SPECIAL("<｜tool▁call▁begin｜>"),
      .close = SPECIAL("<｜tool▁calls▁end｜>")},
+    {.name = "cohere2moe",
+     .signs = {"<|START_ACTION|>", "<|START_TEXT|>"},
+     .begin = SPECIAL("<|START_ACTION|>"),
+     .open = "[\n",
+     .call = "{\"tool_call_id\": \"" ID "\", \"tool_name\": \"" NAME
+             "\", \"parameters\": " ARGUMENTS "}",
+     .next = ",",
+     .close = "\n]" SPECIAL("<|END_ACTION|>"),
+     .id = SHORT_ID,
+     .content_open = SPECIAL("<|START_TEXT|>"),
+     .content_close = SPECIAL("<|END_TEXT|>")},
     {.name = "command-r7b",
      .signs = {"<|START_ACTION|>"},
      .begin = SPECIAL("<|START_ACTION|>"),
@@ -127,6 +252,12 @@ static const reply_family families[] = {
      .call = OBJECT("name", "parameters"),
      .bare = {OBJECT("name", "parameters"), FENCED("parameters"),
               SPECIAL("<|python_tag|>") OBJECT("name", "parameters")}},
+    {.name = "llama-4",
+     .signs = {"<|header_start|>", "\"parameters\": dictionary"},
+     .call = OBJECT("name", "parameters"),
+     .bare = {OBJECT("name", "parameters"), FENCED("parameters")},
+     .content_open = SPECIAL("<|python_start|>"),
+     .content_close = SPECIAL("<|python_end|>")},
     {.name = "kimi-k2",
      .signs = {"<|tool_calls_section_begin|>"},
      .begin = SPECIAL("<|tool_calls_section_begin|>"),
@@ -199,6 +330,10 @@ static const reply_thinking thinking[] = {
      .open = SPECIAL("<|channel>") "thought",
      .close = SPECIAL("<channel|>"),
      .after = ""},
+    THINKING("<|open|>", OPEN("think"), CLOSE("think")),
+    THINKING("<think{}>", SPECIAL(HY3("think")), SPECIAL(HY3("/think"))),
+    THINKING("assistant<|think|>", SPECIAL("<|think|>"), SPECIAL("<|end|>")),
+    THINKING("<|inner_prefix|>", SPECIAL("<|inner_prefix|>"), SPECIAL("<|inner_suffix|>")),
     THINKING("[THINK]", SPECIAL("[THINK]"), SPECIAL("[/THINK]")),
     {.sign = "[BEGIN FINAL RESPONSE]",
      .open = "Here are my reasoning steps:",

@@ -14,13 +14,14 @@ static const char returned[] =
     " What a tool returns is given to you between <tool_response> and </tool_response>.";
 
 /* A text of the form, of a call that is only an example. */
-static void put_example(FILE *out, const char *pattern)
+static void put_example(FILE *out, const reply_family *f, const char *pattern)
 {
+    const char brackets[3] = {f->literal.open, f->literal.close, 0};
     for (const char *p = pattern ? pattern : ""; *p; p++) {
         if (*p == REPLY_NAME)
             fputs("name", out);
         else if (*p == REPLY_ARGUMENTS)
-            fputs("{}", out);
+            fputs(f->literal.open ? brackets : "{}", out);
         else if (*p == REPLY_ID)
             fputs("1", out);
         else if (*p != REPLY_TOKEN && *p != REPLY_TOKEN_END)
@@ -32,10 +33,10 @@ static void put_form(FILE *out, const reply_form *form)
 {
     const reply_family *f = reply_family_at(form->family);
     fputs(how, out);
-    put_example(out, f->begin);
-    put_example(out, f->open);
-    put_example(out, f->call);
-    put_example(out, f->close);
+    put_example(out, f, f->begin);
+    put_example(out, f, f->open);
+    put_example(out, f, f->call);
+    put_example(out, f, f->close);
     fputs(when, out);
     fputs(form->in_words ? returned : "", out);
 }

@@ -28,6 +28,8 @@ bool reply_decides_by_name(const reply_family *f)
     bool token = f->begin && *f->begin == REPLY_TOKEN;
     while (*next == '\n')
         next++;
+    if (*next == '[' && *f->call == REPLY_NAME)
+        return true;
     return *next == REPLY_NAME || (token && *next != '[' && *next != '{');
 }
 
@@ -286,6 +288,7 @@ drey_status reply_form_of(reply_form *form, const char *chat_template, const cha
                                  f->call,
                                  f->next,
                                  f->close,
+                                 f->header,
                                  f->content_open,
                                  f->content_close,
                                  f->bare[2],

@@ -6,10 +6,13 @@
  *   reply_grammar.c    a form and tools as a grammar; with
  *   text_grammar.c       texts in which no call begins,
  *   channel_grammar.c    messages with headers, and
- *   value_grammar.c      arguments that are values between marks
+ *   value_grammar.c      arguments that are values between marks, or
+ *   literal_grammar.c      in the model's notation
  *   reply_reader.c     a text of a form, taken apart; with
  *   channel_reader.c     messages with headers, and
- *   value_reader.c       arguments that are no JSON, but values between marks
+ *   value_reader.c       arguments that are no JSON, but values between marks, or
+ *   literal_reader.c       in the model's notation, or
+ *   tag_reader.c           within tags of their names
  *   reply_values.c     what such values are, by the tools' schemas
  *   reply_describe.c   tools as a system message, for templates that know none
  */
@@ -52,8 +55,8 @@ static inline drey_reply_form *reply_form_out(const reply_form *form)
 }
 
 /* Marks in the texts of a form: SPECIAL(x) is one special token of most vocabularies that have it;
- * \1 stands for a tool's name, \2 for the arguments, \3 for an id; \4 and \7 for a parameter's name
- * and value. Blanks may be missing or more. */
+ * \1 stands for a tool's name, \2 for the arguments, \3 for an id; \4, \10 and \7 for a parameter's
+ * name, its type and its value. Blanks may be missing or more. */
 #define SPECIAL(text) "\5" text "\6"
 enum {
     REPLY_NAME = 1,
@@ -62,7 +65,8 @@ enum {
     REPLY_KEY = 4,
     REPLY_TOKEN = 5,
     REPLY_TOKEN_END = 6,
-    REPLY_VALUE = 7
+    REPLY_VALUE = 7,
+    REPLY_TYPE = 8
 };
 
 /* Format of calls:  begin open call next call ... close and what is around the text: content_open
@@ -73,6 +77,15 @@ enum {
  * that, or up to the end of a tool's name (reply_decides_by_name). In a text a mark that is no
  * special token begins none within code in a line (after an odd number of backticks); in reasoning
  * it does at a line's beginning alone, and ends the reasoning. Special tokens do anywhere. */
+/* A notation of arguments as a list of keys with values. Values are lists, objects, texts, numbers
+ * and words. */
+typedef struct reply_literal {
+    char open, close, assign; /* around the arguments; between a key and its value */
+    const char *quote; /* around texts, in which nothing is escaped, and keys have none; NULL:
+                                 values are Python's or JSON's */
+} reply_literal;
+
+enum { REPLY_MOST_TOKENS = 8 };
 typedef struct reply_family {
     const char *name;
     const char *signs[2];  /* words that its templates contain */
@@ -83,7 +96,15 @@ typedef struct reply_family {
     const char *close;
     const char *unmarked;  /* a call's beginning, where `begin` was forgotten; NULL: it never is */
     const char *parameter; /* arguments are such, each with a value; NULL: they are a JSON object */
+    const char *types[2];  /* a parameter's type, where it has one: of a text; of others, with '|'
+                              between them */
+    const char *wrapped;   /* a value that is marked as text, and its end; NULL: none is */
+    reply_literal literal; /* arguments are so; open 0: they are not */
+    const char *tag; /* in front of each tag, where arguments are in such; NULL: they are not */
+    /* texts in `call`, `close` and `parameter` that are special tokens of most vocabularies */
+    const char *tokens[REPLY_MOST_TOKENS];
     const char *content_open, *content_close;
+    const char *header;   /* may be in front of each of these parts, and at the end; NULL: none */
     const char *variable; /* the template's name for the tools; NULL: "tools" */
     /* A call with which the answer itself may begin; NULL: only marked ones. Then the same with
      * something around it: in a block of code, ... */

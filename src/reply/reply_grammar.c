@@ -7,7 +7,7 @@
  *
  * Where a mark is a special token, that token may come as well as its text. Texts in which no call
  * begins are in text_grammar.c, answers of messages with headers in channel_grammar.c, arguments
- * between marks in value_grammar.c. */
+ * between marks in value_grammar.c, those in the model's notation in literal_grammar.c. */
 #include "grammar/grammar.h"
 #include "reply/reply_writing.h"
 
@@ -32,6 +32,37 @@ void writing_quoted(FILE *out, const char *word, const char *text, size_t n)
             fputc(text[i], out);
     }
     fputs("\"", out);
+}
+
+/* The special token within text[0..n) that comes first; NULL: there is none. */
+static const char *first_token(const writing *w, const char *text, size_t n, size_t *at)
+{
+    const char *found = NULL;
+    *at = n;
+    for (int i = 0; i < REPLY_MOST_TOKENS && w->f->tokens[i]; i++) {
+        const char *token = w->f->tokens[i], *p = memmem(text, n, token, strlen(token));
+        if (p && (size_t)(p - text) < *at) {
+            *at = (size_t)(p - text);
+            found = token;
+        }
+    }
+    return found;
+}
+
+void writing_text(const writing *w, const char *text, size_t n)
+{
+    const char *token;
+    do {
+        size_t at;
+        token = first_token(w, text, n, &at);
+        writing_quoted(w->out, "", text, at);
+        if (token) {
+            writing_quoted(w->out, "%token ", token, strlen(token));
+            at += strlen(token);
+        }
+        text += at;
+        n -= at;
+    } while (token);
 }
 
 /* The member with the arguments, with the comma in front of it at p; NULL: it is not there. Returns
@@ -103,7 +134,7 @@ void writing_pattern(const writing *w, const char *pattern, const char *name, in
     }
     while (*p) {
         size_t n = strcspn(p, stops);
-        writing_quoted(w->out, "", p, n);
+        writing_text(w, p, n);
         p += n;
         if (*p)
             p = put_special(w, p, name, tool);
@@ -182,6 +213,8 @@ static drey_status put_arguments(const writing *w, const json_value *function, i
 {
     if (w->f->parameter)
         return writing_values(w, function, tool, loose, err);
+    if (w->f->literal.open || w->f->tag)
+        return writing_literal(w, function, tool, loose, err);
     char *schema = reply_tool_schema(function, loose);
     if (!schema)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for the schema of a tool");
@@ -313,6 +346,8 @@ static drey_status put_calls(const writing *w, const reply_tools *tools,
     fprintf(w->out, "id ::= %s\n", w->f->id ? w->f->id : "\"\"");
     if (w->f->parameter)
         writing_value_text(w, tools);
+    if (w->f->literal.open || w->f->tag)
+        writing_literal_rules(w);
     for (int32_t i = 0; i < tools->n && !writing_full(w); i++) {
         const json_value *function = tools->functions[i];
         if (!writing_allows(o, function))
@@ -329,26 +364,42 @@ static drey_status put_calls(const writing *w, const reply_tools *tools,
 
 /* ---- The whole ---- */
 
-static void put_answer(const writing *w, const char *schema)
+/* The answer's parts, without what ends the rule. */
+static void put_parts(const writing *w, const char *schema)
 {
     const bool names = w->form->bare && *w->f->bare[0] == REPLY_NAME;
-    fputs("answer ::=", w->out);
     if (w->f->headers) {
         writing_channel_answer(w, schema != NULL);
         return;
     }
     if (!w->form->calls) {
-        fputs(" content\n", w->out);
+        fputs(" content", w->out);
         return;
     }
     if (!w->form->required)
-        fputs(w->f->begin && !schema ? " content calls? |" : " content |", w->out);
+        fputs(!w->f->begin || schema ? " content |"
+              : w->f->header         ? " content (header? calls)? |"
+                                     : " content calls? |",
+              w->out);
     if (names)
-        fputs(" list\n", w->out);
+        fputs(" list", w->out);
     else if (!w->f->begin)
-        fputs(" object\n", w->out);
+        fputs(" object", w->out);
     else
-        fputs(writing_bare(w) ? " calls | object\n" : " calls\n", w->out);
+        fputs(writing_bare(w) ? " calls | object" : " calls", w->out);
+}
+
+static void put_answer(const writing *w, const char *schema)
+{
+    fputs("answer ::=", w->out);
+    if (w->f->header)
+        fputs(" header? (", w->out);
+    put_parts(w, schema);
+    if (w->f->header) {
+        fputs(") header?\nheader ::=", w->out);
+        writing_pattern(w, w->f->header, "", 0);
+    }
+    fputs("\n", w->out);
 }
 
 static void put_root(const writing *w)

@@ -222,9 +222,11 @@ static void waits_for(const reading *x, mark_list *l)
         wait_for(l, f->close, IN_CONTENT);
     }
     wait_for_calls(x, l);
-    if (may_think(r) && r->state == AT_BEGIN)
+    wait_for(l, f->header, TO_NOTHING);
+    const bool thinks_anywhere = may_think(r) && *x->t->open == REPLY_TOKEN;
+    if (thinks_anywhere || (may_think(r) && r->state == AT_BEGIN))
         wait_for(l, x->t->open, IN_REASONING);
-    if (may_think(r) && l->line) /* it ends nothing */
+    if (thinks_anywhere || (may_think(r) && l->line)) /* it ends nothing */
         wait_for(l, x->t->close, r->state == AT_BEGIN ? IN_CONTENT : TO_NOTHING);
     if (r->state != IN_CONTENT || !r->wrote || token)
         wait_for(l, f->content_open, IN_CONTENT);
@@ -394,7 +396,8 @@ static void give_call(reading *x)
 static void read_name(reading *x, char c, char end)
 {
     reply_reader *r = x->r;
-    bool ends = end == REPLY_ARGUMENTS ? c == '<' || reading_blank(c) : c == end;
+    const char open = x->f->literal.open ? x->f->literal.open : '<';
+    bool ends = end == REPLY_ARGUMENTS ? c == open || reading_blank(c) : c == end;
     if (!ends && reply_in_name(c) && r->n_name < (int32_t)sizeof r->name) {
         r->name[r->n_name++] = c;
         return;
@@ -452,12 +455,23 @@ static void read_first_value(reading *x, char c)
 static void begin_arguments(reading *x, char c)
 {
     reply_reader *r = x->r;
-    if (c != '{' && c != '"') {
+    const char open = x->f->literal.open;
+    if (x->f->tag) {
+        give_call(x);
+        tags_begin(x);
+        reading_step(x, c);
+        return;
+    }
+    if (open ? c != open : c != '{' && c != '"') {
         give_up(x);
         reading_step(x, c);
         return;
     }
     give_call(x);
+    if (open) {
+        literal_begin(x);
+        return;
+    }
     reading_enter(x, IN_ARGUMENTS);
     r->levels = 0;
     r->string.in = r->string.escaped = false;
@@ -518,6 +532,12 @@ static bool find_later(reading *x, const char *rest)
     return false;
 }
 
+/* Returns whether a call can begin with c, without the bracket that opens a list. */
+static bool is_call_start(const reading *x, char c)
+{
+    return *x->f->call == REPLY_NAME ? reply_in_name(c) : c == '{';
+}
+
 /* c is not what the form has at p. */
 static void read_otherwise(reading *x, const char *start, const char *p, char c)
 {
@@ -532,7 +552,7 @@ static void read_otherwise(reading *x, const char *start, const char *p, char c)
         r->n_held--;
         r->at += 5;
         reading_step(x, c);
-    } else if (r->state == IN_OPEN && *p == '[' && c == '{') {
+    } else if (r->state == IN_OPEN && *p == '[' && is_call_start(x, c)) {
         r->n_held--;
         r->state = IN_CALL;
         r->at = 0;
@@ -636,6 +656,11 @@ static void read_arguments(reading *x, char c)
     reading_flush(x);
     reading_give(x, DREY_REPLY_CALL_END, "", 0);
     reading_enter(x, IN_REST);
+    reading_end_call(x);
+}
+
+void reading_end_call(reading *x)
+{
     if (!*pattern_of(x))
         end_pattern(x);
 }
@@ -655,11 +680,11 @@ static void read_quoted(reading *x, char c)
     } else if (r->detour >= IN_CODE) {
         r->detour = r->detour == LAST_OF_CODE ? PLAIN : (uint8_t)(r->detour + 1);
         read_arguments(x, c);
-    } else if (c == '\\') {
-        r->detour = AFTER_BACKSLASH;
     } else if (r->levels == 0 && c != '{') { /* it is no object */
         reading_enter(x, IN_REST);
         reading_step(x, c);
+    } else if (c == '\\') {
+        r->detour = AFTER_BACKSLASH;
     } else {
         read_arguments(x, c);
     }
@@ -683,6 +708,12 @@ void reading_step(reading *x, char c)
     case AT_VALUE:
     case IN_VALUE:
         values_read(x, c);
+        break;
+    case IN_LITERAL:
+        literal_read(x, c);
+        break;
+    case IN_TAGS:
+        tags_read(x, c);
         break;
     default:
         x->f->headers ? channels_read(x, c) : read_plain(x, c);

@@ -17,7 +17,9 @@ enum {
     AT_VALUE,
     IN_VALUE,
     IN_HEADER, /* channel_reader.c */
-    IN_OTHER
+    IN_OTHER,
+    IN_LITERAL, /* literal_reader.c */
+    IN_TAGS     /* tag_reader.c */
 };
 enum { MOST_OUT = 400 };
 
@@ -81,6 +83,8 @@ void reading_enter(reading *x, int32_t state);
 void reading_enter_fresh(reading *x, int32_t state);
 /* A text byte of the present state. */
 void reading_put_plain(reading *x, char c);
+/* The arguments were read: what comes after them. */
+void reading_end_call(reading *x);
 /* Holds the byte, or lets the first that is held be text. */
 void reading_drop_held(reading *x, int32_t n);
 void reading_step(reading *x, char c);
@@ -89,6 +93,11 @@ typedef enum fit { NO_FIT, PART_FIT, WHOLE_FIT } fit;
 /* Returns whether text[0..n) is the mark, or its beginning. Blanks in front of the mark and at its
  * line breaks are left aside. A mark ends where a name, a value or arguments begin. */
 fit reading_fits(const char *mark, const char *text, size_t n);
+
+/* Gives a byte of a text within JSON's quotes. */
+void reading_put_escaped(reading *x, char c);
+/* Returns whether the text is JSON, and no text in quotes. */
+bool reading_is_json(const char *text, size_t n);
 
 /* ---- value_reader.c: arguments that are values between marks ---- */
 
@@ -99,6 +108,19 @@ void values_begin(reading *x);
 void values_read(reading *x, char c);
 /* The text has ended in one of them. */
 void values_end(reading *x);
+
+/* ---- literal_reader.c: arguments in the model's notation ---- */
+
+/* Begins to read them: their opening bracket was read. */
+void literal_begin(reading *x);
+/* Reads in the state IN_LITERAL. */
+void literal_read(reading *x, char c);
+
+/* ---- tag_reader.c: arguments within tags of their names ---- */
+
+void tags_begin(reading *x);
+/* Reads in the state IN_TAGS. */
+void tags_read(reading *x, char c);
 
 /* ---- channel_reader.c: messages with headers ---- */
 

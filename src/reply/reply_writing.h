@@ -15,6 +15,8 @@ typedef struct writing {
 
 /* ` word"text"`, with what quotes need; nothing for an empty text. */
 void writing_quoted(FILE *out, const char *word, const char *text, size_t n);
+/* A text of the form as it stands, in which some parts may be special tokens. */
+void writing_text(const writing *w, const char *text, size_t n);
 /* A form's text; name and number: of the tool. */
 void writing_pattern(const writing *w, const char *pattern, const char *name, int32_t tool);
 bool writing_allows(const drey_reply_options *o, const json_value *function);
@@ -40,6 +42,14 @@ drey_status writing_values(const writing *w, const json_value *function, int32_t
                            drey_error *err);
 void writing_value_text(const writing *w, const reply_tools *tools);
 void writing_value_call(const writing *w, const char *name, int32_t tool);
+
+/* ` %text SCHEMA`, where the schema of a text says how texts are; false: it does not. */
+bool writing_text_schema(const writing *w, const json_value *schema);
+
+/* literal_grammar.c. The rule arguments-TOOL; before it once what all of them use. */
+drey_status writing_literal(const writing *w, const json_value *function, int32_t tool, bool loose,
+                            drey_error *err);
+void writing_literal_rules(const writing *w);
 
 /* channel_grammar.c. What the rules root and answer consist of, with further rules; a call. */
 void writing_channels(const writing *w);

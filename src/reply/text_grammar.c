@@ -81,7 +81,9 @@ static void put_deciding(const writing *w, const char *const parts[2], size_t sk
                 char rest[60] = BLANKS " (\"<a\" | \"</\")";
                 for (p++; is_frame(*p);)
                     p++;
-                if (*p != REPLY_ARGUMENTS)
+                if (*p == REPLY_ARGUMENTS && w->f->literal.open)
+                    snprintf(rest, sizeof rest, BLANKS " \"%c\"", w->f->literal.open);
+                else if (*p != REPLY_ARGUMENTS)
                     snprintf(rest, sizeof rest,
                              *p == '\n'  ? " \"\\n\""
                              : *p == '"' ? " \"\\\"\""
@@ -89,6 +91,10 @@ static void put_deciding(const writing *w, const char *const parts[2], size_t sk
                              *p);
                 put_names(w, tools, o, rest);
                 return;
+            }
+            if (*p == REPLY_ID) {
+                fputs(" .*", w->out);
+                continue;
             }
             size_t length = 1;
             while (((unsigned char)p[length] & 0xC0) == 0x80)
@@ -160,8 +166,8 @@ static void put_bare(const writing *w, const reply_tools *tools, const drey_repl
 /* Marks of the content that would be taken for its edges. */
 static void put_edges(const writing *w, const char *bar)
 {
-    const char *const edges[] = {w->f->content_open, w->f->content_close};
-    for (int i = 0; i < 2; i++)
+    const char *const edges[] = {w->f->content_open, w->f->content_close, w->f->header};
+    for (int i = 0; i < 3; i++)
         if (edges[i] && *edges[i] == REPLY_TOKEN) {
             fprintf(w->out, "%s .*", bar);
             put_mark(w, edges[i]);

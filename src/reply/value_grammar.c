@@ -29,12 +29,38 @@ static void put_part(const writing *w, char from, char to)
     size_t n;
     const char *text = part_of(w, from, to, &n), *line = memchr(text, '\n', n);
     if (line && from == REPLY_KEY && line + 1 < text + n) {
-        writing_quoted(w->out, "", text, (size_t)(line - text));
+        writing_text(w, text, (size_t)(line - text));
         fputs(" blanks", w->out);
         n -= (size_t)(line + 1 - text);
         text = line + 1;
     }
-    writing_quoted(w->out, "", text, n);
+    writing_text(w, text, n);
+}
+
+/* One of the words of a parameter's type, with '|' between them. */
+static void put_words(const writing *w, const char *words)
+{
+    const char *bar = " (";
+    while (*words) {
+        size_t n = strcspn(words, "|");
+        fputs(bar, w->out);
+        writing_quoted(w->out, "", words, n);
+        words += n + (words[n] == '|');
+        bar = " |";
+    }
+    fputs(" )", w->out);
+}
+
+/* The marks between a parameter's name and its value, which say whether it is a text. */
+static void put_front(const writing *w, bool text)
+{
+    if (!w->f->types[0]) {
+        put_part(w, REPLY_KEY, REPLY_VALUE);
+        return;
+    }
+    put_part(w, REPLY_KEY, REPLY_TYPE);
+    put_words(w, w->f->types[!text]);
+    put_part(w, REPLY_TYPE, REPLY_VALUE);
 }
 
 /* The first character after a parameter's name. */
@@ -49,7 +75,9 @@ static void put_parameters(const writing *w, const reply_tools *tools, bool any)
 {
     name_list names = {.n = 0};
     char rest[8];
-    put_part(w, 0, REPLY_KEY);
+    size_t n;
+    const char *front = part_of(w, 0, REPLY_KEY, &n);
+    writing_quoted(w->out, "", front, n);
     for (int32_t i = 0; i < tools->n; i++) {
         const json_value *all =
             json_member(json_member(tools->functions[i], "parameters"), "properties");
@@ -109,9 +137,9 @@ void writing_value_text(const writing *w, const reply_tools *tools)
         fputs(" )", w->out);
     }
     fputs(" ) )\nvalue-close ::=", w->out);
-    writing_quoted(w->out, "", mark, n_mark);
+    writing_text(w, mark, n_mark);
     fputs("\nvalue-end ::= (", w->out);
-    writing_quoted(w->out, "", mark, n_mark);
+    writing_text(w, mark, n_mark);
     fputs(reply_values_apart(w->f) ? " )?\n" : " | \"\\n\" )\n", w->out);
 }
 
@@ -139,15 +167,6 @@ static bool put_choices(const writing *w, const json_value *schema)
     return bar[1] == '|';
 }
 
-static bool says_texts(const json_value *schema)
-{
-    static const char *const words[] = {"minLength", "maxLength", "pattern", "format"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (json_member(schema, words[i]))
-            return true;
-    return false;
-}
-
 static void put_texts(const writing *w, const json_value *parameters, const json_value *schema,
                       int depth);
 
@@ -166,23 +185,28 @@ static void put_alternatives(const writing *w, const json_value *parameters, con
     fputs(bar[1] == '|' ? " )" : " value-text value-end", w->out);
 }
 
-static void put_text_schema(const writing *w, const json_value *schema)
+bool writing_text_schema(const writing *w, const json_value *schema)
 {
     static const char *const words[] = {"minLength", "maxLength", "pattern", "format"};
     json_writer out = {.put = reply_to_file, .user = w->out};
-    fputs(" %text ", w->out);
-    json_open(&out, '{');
+    bool any = false;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         const json_value *v = json_member(schema, words[i]);
         if (!v)
             continue;
+        if (!any) {
+            fputs(" %text ", w->out);
+            json_open(&out, '{');
+        }
+        any = true;
         json_item(&out);
         json_raw_string(&out, words[i], strlen(words[i]));
         json_after_key(&out);
         json_raw_value(&out, v);
     }
-    json_close(&out, '}');
-    fputs(" value-close", w->out);
+    if (any)
+        json_close(&out, '}');
+    return any;
 }
 
 static void put_texts(const writing *w, const json_value *parameters, const json_value *schema,
@@ -194,8 +218,8 @@ static void put_texts(const writing *w, const json_value *parameters, const json
         fputs(" value-end", w->out);
         return;
     }
-    if (says_texts(schema)) {
-        put_text_schema(w, schema);
+    if (writing_text_schema(w, schema)) {
+        fputs(" value-close", w->out);
         return;
     }
     if (target && target->type == JSON_STRING)
@@ -210,12 +234,41 @@ static void put_texts(const writing *w, const json_value *parameters, const json
         fputs(" value-text value-end", w->out);
 }
 
-/* A value with its end. That of a text of a schema is always there: without it, the text could be
- * longer than it is read. */
+/* A value of which the marks say whether it is a text. */
+static drey_status put_typed_value(const writing *w, const json_value *parameters,
+                                   const json_value *schema, reply_value_kind kind, drey_error *err)
+{
+    const bool texts = kind != VALUE_OF_JSON;
+    fputs(" (", w->out);
+    if (texts) {
+        put_front(w, true);
+        put_texts(w, parameters, schema, 0);
+        fputs(kind == VALUE_OF_TEXT ? " )\n" : " |", w->out);
+    }
+    if (kind == VALUE_OF_TEXT)
+        return DREY_OK;
+    put_front(w, false);
+    if (kind == VALUE_OF_TEXT_OR_NULL) {
+        fputs(" \"null\" value-end )\n", w->out);
+        return DREY_OK;
+    }
+    char *text = reply_parameter_schema(parameters, schema);
+    if (!text)
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory for the schema of a parameter");
+    fprintf(w->out, " (%%unordered %s) value-end )\n", text);
+    free(text);
+    return DREY_OK;
+}
+
+/* A value with its marks. The end of a text of a schema is always there: without it, the text could
+ * be longer than it is read. */
 static drey_status put_value(const writing *w, const json_value *parameters,
                              const json_value *schema, drey_error *err)
 {
     reply_value_kind kind = reply_value_kind_of(parameters, schema);
+    if (w->f->types[0])
+        return put_typed_value(w, parameters, schema, kind, err);
+    put_front(w, true);
     if (kind == VALUE_OF_TEXT || kind == VALUE_OF_TEXT_OR_NULL) {
         fputs(" (", w->out);
         put_texts(w, parameters, schema, 0);
@@ -253,8 +306,16 @@ static void put_any(const writing *w, int32_t tool)
     fprintf(w->out, "arguments-%d ::= ( blanks", (int)tool);
     put_part(w, 0, REPLY_KEY);
     fputs(" [a-zA-Z0-9_.-]+", w->out);
-    put_part(w, REPLY_KEY, REPLY_VALUE);
-    fputs(" (%unordered {} | ([^{[] value-text)? )", w->out);
+    if (w->f->types[0]) {
+        fputs(" (", w->out);
+        put_front(w, true);
+        fputs(" value-text |", w->out);
+        put_front(w, false);
+        fputs(" %unordered {} )", w->out);
+    } else {
+        put_front(w, true);
+        fputs(" (%unordered {} | ([^{[] value-text)? )", w->out);
+    }
     put_part(w, REPLY_VALUE, 0);
     fputs(" )*", w->out);
 }
@@ -286,7 +347,6 @@ drey_status writing_values(const writing *w, const json_value *function, int32_t
         fprintf(w->out, "parameter-%d-%d ::= blanks", (int)tool, (int)k);
         put_part(w, 0, REPLY_KEY);
         writing_quoted(w->out, "", p->key, p->n_key);
-        put_part(w, REPLY_KEY, REPLY_VALUE);
         TRY(put_value(w, parameters, p, err));
     }
     put_order(w, parameters, all, tool);
@@ -304,16 +364,16 @@ void writing_value_call(const writing *w, const char *name, int32_t tool)
     writing_pattern(w, front, name, tool);
     fputs(" blanks", w->out);
     if (n == 1 || w->f->close) {
-        writing_quoted(w->out, "", ends[0].text, ends[0].n);
+        writing_text(w, ends[0].text, ends[0].n);
         fprintf(w->out, "\nhalf-%d ::=", (int)tool);
         writing_pattern(w, front, name, tool);
         return;
     }
     fputs(" (", w->out);
-    writing_quoted(w->out, "", ends[0].text, ends[0].n);
+    writing_text(w, ends[0].text, ends[0].n);
     fputs(" (blanks", w->out);
-    writing_quoted(w->out, "", ends[1].text, ends[1].n);
+    writing_text(w, ends[1].text, ends[1].n);
     fputs(" )? |", w->out);
-    writing_quoted(w->out, "", ends[1].text, ends[1].n);
+    writing_text(w, ends[1].text, ends[1].n);
     fputs(" )", w->out);
 }

@@ -32,7 +32,7 @@ static void put_all(reading *x, const char *text, size_t n)
         put(x, text[i]);
 }
 
-static void put_escaped(reading *x, char c)
+void reading_put_escaped(reading *x, char c)
 {
     static const char plain[] = "\"\\\n\t\r", letters[] = "\"\\ntr";
     const char *special = c ? strchr(plain, c) : NULL;
@@ -117,8 +117,7 @@ static void read_parameter(reading *x, char c)
 
 /* ---- Values ---- */
 
-/* JSON that is no text. */
-static bool is_json(const char *text, size_t n)
+bool reading_is_json(const char *text, size_t n)
 {
     json_reader json;
     json_reader_init(&json, text, n, 8);
@@ -136,7 +135,7 @@ static void become_text(reading *x)
     reply_reader *r = x->r;
     put(x, '"');
     for (int32_t i = 0; i < r->n_name; i++)
-        put_escaped(x, r->name[i]);
+        reading_put_escaped(x, r->name[i]);
     r->n_name = 0;
     r->value = AS_TEXT;
 }
@@ -151,17 +150,30 @@ static void read_key(reading *x, char c)
     put_all(x, "{\"", r->levels == 0 ? 2 : 0);
     put_all(x, ", \"", r->levels > 0 ? 3 : 0);
     for (int32_t i = 0; i < r->n_name; i++)
-        put_escaped(x, r->name[i]);
+        reading_put_escaped(x, r->name[i]);
     put_all(x, "\": ", 3);
     r->levels = 1;
     int32_t index = reply_values_index(&r->form, r->tool, r->name, (size_t)r->n_name);
     r->came |= index < 0 ? 0 : UINT64_C(1) << index % 64;
     r->value = (int32_t)reply_values_find(&r->form, r->tool, r->name, (size_t)r->n_name);
     r->n_name = 0;
-    if (r->value == VALUE_OF_TEXT)
-        become_text(x);
+    r->quoted = false; /* as text: see `wrapped` */
     enter(x, AT_VALUE);
     values_read(x, c);
+}
+
+/* The type that the mark names was read. What the schema says counts more. */
+static void take_type(reading *x)
+{
+    reply_reader *r = x->r;
+    const char *word = x->f->types[0];
+    const bool text =
+        strlen(word) == (size_t)r->n_name && memcmp(word, r->name, (size_t)r->n_name) == 0;
+    if (!text && r->value != VALUE_OF_TEXT)
+        r->value = VALUE_OF_JSON;
+    else if (text)
+        r->value = r->value == VALUE_OF_JSON ? VALUE_OF_EITHER : VALUE_OF_TEXT;
+    r->n_name = 0;
 }
 
 /* Follows the mark's end. Its blanks may be missing. */
@@ -169,6 +181,16 @@ static void read_value_mark(reading *x, char c)
 {
     reply_reader *r = x->r;
     const char *p = after(x, REPLY_KEY) + r->at;
+    if (*p == REPLY_TYPE && c != p[1]) {
+        if (r->n_name < (int32_t)sizeof r->name)
+            r->name[r->n_name++] = c;
+        return;
+    }
+    if (*p == REPLY_TYPE) {
+        take_type(x);
+        p++;
+        r->at++;
+    }
     while (reading_blank(*p) && *p != c) {
         p++;
         r->at++;
@@ -179,6 +201,8 @@ static void read_value_mark(reading *x, char c)
     }
     if (reading_blank(c) && *p != REPLY_VALUE) /* between two marks */
         return;
+    if (r->value == VALUE_OF_TEXT)
+        become_text(x);
     enter(x, IN_VALUE);
     values_read(x, c);
 }
@@ -188,7 +212,7 @@ static void put_value(reading *x, char c)
     reply_reader *r = x->r;
     r->at = 1; /* something came */
     if (r->value == AS_TEXT) {
-        put_escaped(x, c);
+        reading_put_escaped(x, c);
         return;
     }
     if (r->value == VALUE_OF_EITHER && r->n_name == 0 && (c == '{' || c == '['))
@@ -201,7 +225,7 @@ static void put_value(reading *x, char c)
     if (r->n_name == (int32_t)sizeof r->name)
         become_text(x);
     if (r->value == AS_TEXT)
-        put_escaped(x, c);
+        reading_put_escaped(x, c);
     else
         r->name[r->n_name++] = c;
 }
@@ -213,7 +237,7 @@ static void end_value(reading *x)
     bool null = n == 4 && memcmp(r->name, "null", 4) == 0;
     if (r->value == VALUE_OF_JSON) {
         put_all(x, "null", n == 0 ? 4 : 0);
-    } else if (r->value == VALUE_OF_EITHER ? is_json(r->name, n)
+    } else if (r->value == VALUE_OF_EITHER ? reading_is_json(r->name, n)
                                            : r->value == VALUE_OF_TEXT_OR_NULL && null) {
         put_all(x, r->name, n);
     } else {
@@ -221,6 +245,7 @@ static void end_value(reading *x)
             become_text(x);
         put(x, '"');
     }
+    r->quoted = false;
     enter(x, AT_PARAMETER);
 }
 
@@ -295,10 +320,15 @@ static fit find_end(const reading *x, look l, int32_t first)
     return best;
 }
 
+static const char *own_mark(const reading *x)
+{
+    return x->r->quoted ? strchr(x->f->wrapped, REPLY_VALUE) + 1 : after(x, REPLY_VALUE);
+}
+
 /* The value's own mark, and what can follow it. */
 static void find_own_end(const reading *x, look *l)
 {
-    const char *mark = after(x, REPLY_VALUE);
+    const char *mark = own_mark(x);
     bool line = *mark == '\n', own = line && l->text[0] == '\n';
     look at = *l;
     at.at = own;
@@ -344,7 +374,7 @@ static void find_call_end(const reading *x, look l, look *out)
  * and values have different marks. */
 static void find_next(const reading *x, look *l)
 {
-    bool lines = !reply_values_apart(x->f);
+    bool lines = !reply_values_apart(x->f) || x->r->quoted;
     bool begins = l->text[0] == '\n';
     if (!begins && lines && x->r->at > 0)
         return;
@@ -382,10 +412,33 @@ static void leave_value(reading *x, int32_t n_end)
         reading_step(x, held[i]);
 }
 
+/* Returns whether the held text marks the value as a text, or may become that. */
+static fit fits_wrapped(const reading *x)
+{
+    const reply_reader *r = x->r;
+    const char *mark = x->f->wrapped;
+    const size_t n = (size_t)r->n_held;
+    if (!mark || r->quoted || r->at > 0)
+        return NO_FIT;
+    const size_t n_mark = (size_t)(strchr(mark, REPLY_VALUE) - mark);
+    if (memcmp(mark, r->held, n < n_mark ? n : n_mark) != 0)
+        return NO_FIT;
+    return n < n_mark ? PART_FIT : WHOLE_FIT;
+}
+
 static void read_value(reading *x, char c)
 {
     reply_reader *r = x->r;
     r->held[r->n_held++] = c;
+    const fit wrapped = fits_wrapped(x);
+    if (wrapped == WHOLE_FIT) {
+        r->quoted = true;
+        r->n_held = 0;
+        if (r->value != VALUE_OF_JSON && r->value != AS_TEXT)
+            become_text(x);
+    }
+    if (wrapped != NO_FIT)
+        return;
     while (r->n_held > 0) {
         int32_t n_end = 0;
         fit f = fits_end(x, false, &n_end);

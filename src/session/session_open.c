@@ -134,17 +134,23 @@ static void make_drafter(drey_session *s)
 /* Devices that compute attention read the target's keys and values in place. */
 static void lend_cache(drey_session *s)
 {
-    const kv_store *kv = kv_of(&s->target_cache);
     unit_set *us = s->engine->units;
-    for (int32_t side = 0; us && side < kv_n_sides(&kv->store.shape); side++)
-        units_lend(us, kv->side[side].numbers, kv_layer_bytes(kv, side), kv->store.shape.n_layers);
+    for (int32_t i = 0; us && i < cache_n_stores(&s->target_cache); i++) {
+        const kv_store *kv = kv_in(&s->target_cache, i);
+        for (int32_t side = 0; kv && side < kv_n_sides(&kv->store.shape); side++)
+            units_lend(us, kv->side[side].numbers, kv_layer_bytes(kv, side),
+                       kv->store.shape.n_layers);
+    }
 }
 
 static void take_cache_back(drey_session *s)
 {
-    const kv_store *kv = kv_of(&s->target_cache);
-    for (int32_t side = 0; s->engine->units && side < kv_n_sides(&kv->store.shape); side++)
-        units_take_back(s->engine->units, kv->side[side].numbers);
+    unit_set *us = s->engine->units;
+    for (int32_t i = 0; us && i < cache_n_stores(&s->target_cache); i++) {
+        const kv_store *kv = kv_in(&s->target_cache, i);
+        for (int32_t side = 0; kv && side < kv_n_sides(&kv->store.shape); side++)
+            units_take_back(us, kv->side[side].numbers);
+    }
 }
 
 static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err)

@@ -33,16 +33,24 @@ static drey_status copy_stops(generation *g, drey_error *err)
     return DREY_OK;
 }
 
+/* The request's, and one for each token that the model never chooses. */
 static drey_status copy_biases(drey_session *s, drey_error *err)
 {
     generation *g = &s->text;
-    size_t n = (size_t)g->options.n_biases;
+    const size_t n_own = (size_t)g->options.n_biases;
+    size_t n_suppressed;
+    const int32_t *suppressed =
+        tokenizer_suppressed(s->engine->config.target->tokenizer, &n_suppressed);
+    const size_t n = n_own + n_suppressed;
     if (n == 0)
         return DREY_OK;
     g->biases = malloc(n * (sizeof *g->biases + sizeof(float)));
     if (!g->biases)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for %zu biases", n);
-    memcpy(g->biases, g->options.biases, n * sizeof *g->biases);
+    if (n_own > 0)
+        memcpy(g->biases, g->options.biases, n_own * sizeof *g->biases);
+    for (size_t i = 0; i < n_suppressed; i++)
+        g->biases[n_own + i] = (drey_bias){.id = suppressed[i], .bias = -INFINITY};
     g->options.biases = s->sampler.biases = g->biases;
     s->sampler.unbiased = (float *)(g->biases + n);
     s->sampler.n_biases = (int32_t)n;

@@ -47,11 +47,16 @@ typedef struct kv_store {
     int32_t place, chunk, n_disk, n_back;
 } kv_store;
 
-/* The keys and values of a cache that has some. */
+/* Keys and values in the i-th store of a cache, if that has some. */
+static inline kv_store *kv_in(const text_cache *c, int32_t i)
+{
+    return c->store[i]->class == &kv_class ? (kv_store *)(void *)c->store[i] : NULL;
+}
+/* The first keys and values of a cache, which has some; all others are in the same slots. */
 static inline kv_store *kv_of(const text_cache *c)
 {
-    assert(c->store[0]->class == &kv_class);
-    return (kv_store *)(void *)c->store[0];
+    assert(kv_in(c, 0));
+    return kv_in(c, 0);
 }
 
 /* The slot of the first pending row. */

@@ -453,10 +453,8 @@ bool recurrent_is_valid(const state_store *s, const text_cache *c)
     return valid;
 }
 
-recurrent_store *recurrent_of(const text_cache *c, const store_class *class)
+recurrent_store *recurrent_of(const text_cache *c, int32_t i)
 {
-    int32_t i = 0;
-    while (cache_store(c, i)->class != class)
-        i++;
+    assert(cache_store(c, i)->class->in_blocks);
     return self_of(cache_store(c, i));
 }

@@ -89,8 +89,8 @@ bool recurrent_is_valid(const state_store *s, const text_cache *c);
 
 /* ---- For the step of a layer ---- */
 
-/* The store of this class, which the cache has. */
-recurrent_store *recurrent_of(const text_cache *c, const store_class *class);
+/* The i-th store of a cache. */
+recurrent_store *recurrent_of(const text_cache *c, int32_t i);
 
 /* A row, and the records of its path since the beginning of its block: the last one is its own,
  * which is to be written. */

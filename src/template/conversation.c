@@ -11,6 +11,7 @@
 #include "drey/chat.h"
 #include "template/jinja_run.h"
 #include "template/json.h"
+#include "template/left_out.h"
 #include "text/tokenizer.h"
 
 /* The date for a template when the caller gives none: always the same, so that a text can be
@@ -155,7 +156,10 @@ static value variables(heap *r, const drey_chat_request *q, value messages, cons
 {
     value map = map_new(r, 8);
     map_set(r, map, string_of("messages"), messages);
-    map_set(r, map, string_of("tools"), given_json(r, q->tools_json, "the tools", VALUE_LIST));
+    value tools = given_json(r, q->tools_json, "the tools", VALUE_LIST);
+    map_set(r, map, string_of("tools"), tools);
+    if (q->tools_json)
+        map_set(r, map, string_of("xml_tools"), tools); /* SmolLM3's name */
     map_set(r, map, string_of("documents"), value_none());
     add_defaults(r, map, q);
     map_set(r, map, string_of("add_generation_prompt"), value_bool(!q->no_generation_prompt));
@@ -254,10 +258,13 @@ static size_t find_ranges(const heap *r, const capture *c, text_range *out)
     return n;
 }
 
-static drey_status take_text(const heap *r, const capture *c, chat_text *out, drey_error *err)
+/* prompted_by: the template, if an answer is to follow; else NULL. */
+static drey_status take_text(const heap *r, const capture *c, const char *prompted_by,
+                             chat_text *out, drey_error *err)
 {
+    enum { MOST_TURN = 32 };
     size_t n_plain = find_ranges(r, c, NULL), at = 0;
-    char *text = malloc(c->n_bytes + 1);
+    char *text = malloc(c->n_bytes + MOST_TURN + 1);
     text_range *plain = malloc(max_size(n_plain, 1) * sizeof *plain);
     if (!text || !plain) {
         free(text);
@@ -267,6 +274,8 @@ static drey_status take_text(const heap *r, const capture *c, chat_text *out, dr
     for (const piece *p = c->first; p; at += p->text.n, p = p->next)
         memcpy(text + at, p->text.text, p->text.n);
     text[at] = 0;
+    if (prompted_by)
+        at = (size_t)(stpcpy(text + at, left_out_turn(prompted_by, text, at)) - text);
     find_ranges(r, c, plain);
     *out = (chat_text){text, at, plain, n_plain};
     return DREY_OK;
@@ -286,15 +295,18 @@ static outcome render_once(heap *r, const drey_chat_request *q, const node *body
     return heap_ok(r) ? RENDERED : j.refused ? REFUSED : FAILED;
 }
 
-/* Renders in a room that exists; the error is the room's. */
+/* Renders in a room that exists; the error is the room's. *prompted: an answer is to follow. */
 static void render_in(heap *r, const drey_chat_request *q, const char *bos, const char *eos,
-                      const ending *e, capture *c)
+                      const ending *e, capture *c, bool *prompted)
 {
     value messages = given_messages(r, q);
     check_messages(r, messages);
     if (heap_ok(r) && q->continues)
         take_last(r, messages, e);
+    left_out_calls(r, q->chat_template, messages);
     value vars = variables(r, q, messages, bos, eos);
+    const value *wanted = heap_ok(r) ? map_get_text(r, vars, "add_generation_prompt") : NULL;
+    *prompted = wanted && value_true(*wanted);
     const node *body =
         heap_ok(r) ? jinja_parse(r, q->chat_template, strlen(q->chat_template)) : NULL;
     outcome got = heap_ok(r) ? render_once(r, q, body, vars, c) : RENDERED;
@@ -353,10 +365,11 @@ static drey_status render(const drey_chat_request *request, const char *bos, con
     TRY(heap_init(&r, chat_room_text(n_input), chat_room_objects(n_input), CHAT_STEPS, err));
     r.err = &own;
     r.where = "the chat template";
-    render_in(&r, request, bos, eos, e, &c);
+    bool prompted = false;
+    render_in(&r, request, bos, eos, e, &c, &prompted);
     drey_status status = r.status;
     if (status == DREY_OK)
-        status = take_text(&r, &c, out, &own);
+        status = take_text(&r, &c, prompted ? request->chat_template : NULL, out, &own);
     if (status != DREY_OK && err)
         *err = own;
     heap_free(&r);

@@ -1,4 +1,4 @@
-/* Byte-level BPE: see bpe.h. */
+/* BPE: see bpe.h. */
 #include "text/bpe.h"
 
 #include <stdlib.h>
@@ -6,6 +6,7 @@
 
 #include "common/num.h"
 #include "common/utf8.h"
+#include "text/token_pieces.h"
 
 enum { ALPHABET_END = 0x144 };
 
@@ -211,17 +212,10 @@ static drey_status read_merges(bpe *b, const gguf *g, drey_error *err)
     return DREY_OK;
 }
 
-drey_status bpe_init(bpe *b, const vocab *v, const gguf *g, drey_error *err)
+/* The ids of bytes as the alphabet spells them. */
+static void find_bytes(bpe *b)
 {
-    *b = (bpe){.vocab = v};
-    gguf_string pre = gguf_text(g, "tokenizer.ggml.pre");
-    drey_status status = pretokenizer_init(&b->pretokenizer, pre.text, pre.n_bytes, err);
-    if (status == DREY_OK)
-        status = read_merges(b, g, err);
-    if (status != DREY_OK) {
-        bpe_free(b);
-        return status;
-    }
+    const vocab *v = b->vocab;
     for (int byte = 0; byte < 256; byte++) {
         char text[2];
         const gguf_string spelled = {text, alphabet_spell((uint8_t)byte, text)};
@@ -232,6 +226,25 @@ drey_status bpe_init(bpe *b, const vocab *v, const gguf *g, drey_error *err)
         if (slot && *slot)
             b->byte_id[byte] = v->n_tokens + (int32_t)(*slot - 1);
     }
+}
+
+drey_status bpe_init(bpe *b, const vocab *v, bool characters, const gguf *g, drey_error *err)
+{
+    *b = (bpe){.vocab = v, .characters = characters};
+    gguf_string pre = gguf_text(g, "tokenizer.ggml.pre");
+    drey_status status = DREY_OK;
+    if (!characters)
+        status = pretokenizer_init(&b->pretokenizer, pre.text, pre.n_bytes, err);
+    if (status == DREY_OK)
+        status = read_merges(b, g, err);
+    if (status != DREY_OK) {
+        bpe_free(b);
+        return status;
+    }
+    if (characters)
+        piece_find_bytes(v, b->byte_id);
+    else
+        find_bytes(b);
     return DREY_OK;
 }
 
@@ -273,8 +286,10 @@ static void push_bytes(const bpe *b, gguf_string text, id_sink *sink)
 {
     const uint8_t *p = (const uint8_t *)text.text;
     for (size_t i = 0; i < text.n_bytes;) {
-        int length = utf8_length(p + i, text.n_bytes - i);
-        int byte = length > 0 ? alphabet_byte(utf8_code_point(p + i, length)) : -1;
+        int length = b->characters ? 1 : utf8_length(p + i, text.n_bytes - i);
+        int byte = b->characters ? p[i]
+                   : length > 0  ? alphabet_byte(utf8_code_point(p + i, length))
+                                 : -1;
         int32_t id = byte >= 0 ? b->byte_id[byte] : -1;
         if (id >= 0 && id < b->vocab->n_tokens)
             id_push(sink, id);
@@ -320,6 +335,86 @@ static drey_status encode_word(const bpe *b, merger *m, const uint8_t *word, siz
     return DREY_OK;
 }
 
+/* ---- Over characters ---- */
+
+/* The id of a character, a token's or one of a merge's texts; -1: it has none. */
+static int32_t find_character(const bpe *b, const char *text, size_t n)
+{
+    const gguf_string s = {text, n};
+    int32_t id = vocab_find(b->vocab, text, n);
+    const uint32_t *slot =
+        id < 0 && b->absent.slots ? find_absent(b, s, (gguf_string){"", 0}) : NULL;
+    return slot && *slot ? b->vocab->n_tokens + (int32_t)(*slot - 1) : id;
+}
+
+/* text[0..n) is of one kind: characters in which blanks are written U+2581, line breaks, or bytes
+ * that are no characters. */
+static drey_status encode_line(const bpe *b, merger *m, const char *text, size_t n, id_sink *sink,
+                               drey_error *err)
+{
+    int32_t whole = *text == '\n' ? vocab_find(b->vocab, text, n) : -1;
+    if (whole >= 0) {
+        id_push(sink, whole);
+        return DREY_OK;
+    }
+    TRY(merge_begin(m, n, err));
+    for (size_t i = 0; i < n;) {
+        int length = utf8_length((const uint8_t *)text + i, n - i);
+        size_t n_bytes = length > 0 ? (size_t)length : 1;
+        int32_t id = length > 0 ? find_character(b, text + i, n_bytes) : -1;
+        merge_push(m, id, (uint32_t)i, (uint32_t)n_bytes);
+        i += n_bytes;
+    }
+    merge_run(m);
+    for (int32_t i = 0; i >= 0; i = m->symbols[i].next) {
+        const symbol *s = &m->symbols[i];
+        if (s->id >= 0)
+            push_symbol(b, s->id, sink);
+        else
+            push_bytes(b, (gguf_string){text + s->at, s->n_bytes}, sink);
+    }
+    return DREY_OK;
+}
+
+/* Writes blanks as U+2581, until the line or the room ends. Returns how much of the text it took;
+ * never a part of a character that is whole. */
+static size_t write_line(const char *text, size_t n, char *out, size_t room, size_t *n_out)
+{
+    size_t at = 0;
+    const bool breaks = *text == '\n';
+    for (*n_out = 0; at < n && (text[at] == '\n') == breaks;) {
+        int length = utf8_length((const uint8_t *)text + at, n - at);
+        size_t n_bytes = length > 0 ? (size_t)length : 1;
+        const bool blank = text[at] == ' ';
+        if (*n_out + (blank ? PIECE_BLANK_BYTES : n_bytes) > room)
+            break;
+        memcpy(out + *n_out, blank ? piece_blank : text + at, blank ? PIECE_BLANK_BYTES : n_bytes);
+        *n_out += blank ? PIECE_BLANK_BYTES : n_bytes;
+        at += n_bytes;
+    }
+    return at;
+}
+
+static drey_status encode_characters(const bpe *b, const char *text, size_t n, id_sink *sink,
+                                     drey_error *err)
+{
+    const size_t room = min_size(PIECE_BLANK_BYTES * n, MERGE_WORD_BYTES);
+    char *written = malloc(max_size(room, 1));
+    if (!written)
+        FAIL(err, DREY_ERR_MEMORY, "no memory to tokenize a text of %zu bytes", n);
+    merger m = {.pair = pair_by_rank, .rules = b};
+    drey_status status = DREY_OK;
+    for (size_t at = 0, length; at < n && status == DREY_OK;) {
+        at += write_line(text + at, n - at, written, room, &length);
+        status = encode_line(b, &m, written, length, sink, err);
+    }
+    merge_free(&m);
+    free(written);
+    return status;
+}
+
+/* ---- Over bytes ---- */
+
 /* Length of the longest beginning that is valid UTF-8 (valid), or that holds no character (!valid).
  */
 static size_t run_length(const uint8_t *p, size_t n, bool valid)
@@ -338,6 +433,8 @@ drey_status bpe_encode(const bpe *b, const char *text, size_t n, id_sink *sink, 
 {
     const uint8_t *bytes = (const uint8_t *)text;
     splitter s;
+    if (b->characters)
+        return encode_characters(b, text, n, sink, err);
     TRY(splitter_init(&s, &b->pretokenizer, err));
     merger m = {.pair = pair_by_rank, .rules = b};
     drey_status status = DREY_OK;

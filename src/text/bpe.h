@@ -1,8 +1,9 @@
-/* Byte-level BPE, the "gpt2" tokenizer model: a word's bytes become tokens, which are merged by
- * rank.
+/* BPE: what a text is made of become tokens, which are merged by rank.
  *
- * Token texts spell bytes in GPT-2's alphabet: printable Latin-1 stands for itself, the other 68
- * bytes for U+0100 onward. */
+ * Over bytes (the "gpt2" tokenizer model) it merges within the words of a pre-tokenizer. Token
+ * texts spell bytes in GPT-2's alphabet: printable Latin-1 stands for itself, the other 68 bytes
+ * for U+0100 onward. Over characters ("gemma4") blanks are written U+2581, a text is divided at
+ * line breaks alone, and a character that is no token is encoded as bytes (see token_pieces.h). */
 #pragma once
 
 #include "text/ids.h"
@@ -21,8 +22,9 @@ typedef struct absent_texts {
 } absent_texts;
 
 typedef struct bpe {
-    const vocab *vocab; /* borrowed */
-    pretokenizer pretokenizer;
+    const vocab *vocab;        /* borrowed */
+    bool characters;           /* texts are made of them; else of bytes */
+    pretokenizer pretokenizer; /* none over characters */
     int32_t byte_id[256]; /* -1: neither the vocabulary nor a merge has that byte; texts are encoded
                              without it */
     absent_texts absent;
@@ -35,13 +37,13 @@ typedef struct bpe {
 } bpe;
 
 /* DREY_ERR_FORMAT also if pairs collide more than any real tokenizer's. */
-drey_status bpe_init(bpe *b, const vocab *v, const gguf *g, drey_error *err);
+drey_status bpe_init(bpe *b, const vocab *v, bool characters, const gguf *g, drey_error *err);
 void bpe_free(bpe *b);
 size_t bpe_bytes(const bpe *b); /* its memory */
 
 /* Appends the tokens of a text without special tokens. */
 drey_status bpe_encode(const bpe *b, const char *text, size_t n, id_sink *sink, drey_error *err);
 
-/* The bytes that a token's text spells; a text outside the alphabet is its own bytes. Returns how
- * many and writes at most capacity. */
+/* The bytes that a token's text spells over bytes; a text outside the alphabet is its own bytes.
+ * Returns how many and writes at most capacity. */
 size_t bpe_decode(gguf_string text, char *out, size_t capacity);

@@ -6,30 +6,7 @@
 #include <string.h>
 
 #include "common/utf8.h"
-
-static const char blank[] = "\xE2\x96\x81"; /* U+2581 */
-enum { BLANK_BYTES = 3 };
-
-static bool is_blank(const char *p, size_t n)
-{
-    return n >= BLANK_BYTES && memcmp(p, blank, BLANK_BYTES) == 0;
-}
-
-/* The byte of a token text such as <0x0A>; -1: it is not one. */
-static int byte_of(gguf_string s)
-{
-    if (s.n_bytes != 6 || memcmp(s.text, "<0x", 3) != 0 || s.text[5] != '>')
-        return -1;
-    int value = 0;
-    for (int i = 3; i < 5; i++) {
-        char c = s.text[i];
-        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-        if (digit < 0)
-            return -1;
-        value = value * 16 + digit;
-    }
-    return value;
-}
+#include "text/token_pieces.h"
 
 /* Tokens that a text can become by merging. */
 static bool mergeable(const vocab *v, int32_t id)
@@ -49,11 +26,11 @@ static bool blank_inside(gguf_string s)
 {
     bool other = false;
     for (size_t i = 0; i < s.n_bytes;) {
-        bool here = is_blank(s.text + i, s.n_bytes - i);
+        bool here = piece_is_blank(s.text + i, s.n_bytes - i);
         if (here && other)
             return true;
         other |= !here;
-        i += here ? BLANK_BYTES : 1;
+        i += here ? PIECE_BLANK_BYTES : 1;
     }
     return false;
 }
@@ -71,13 +48,11 @@ drey_status sentencepiece_init(sentencepiece *s, const vocab *v, const gguf *g, 
              v->n_tokens);
     s->space_prefix = gguf_bool(g, "tokenizer.ggml.add_space_prefix", true);
     s->unknown_id = -1;
-    memset(s->byte_id, 0xFF, sizeof s->byte_id);
+    piece_find_bytes(v, s->byte_id);
     for (int32_t id = 0; id < v->n_tokens; id++) {
         token_type type = vocab_type(v, id);
         gguf_string text = vocab_text(v, id);
-        if (type == TOKEN_BYTE && byte_of(text) >= 0)
-            s->byte_id[byte_of(text)] = id;
-        else if (type == TOKEN_UNKNOWN && s->unknown_id < 0)
+        if (type == TOKEN_UNKNOWN && s->unknown_id < 0)
             s->unknown_id = id;
         else if (mergeable(v, id) && blank_inside(text))
             s->words = false;
@@ -162,12 +137,12 @@ static drey_status encode_word(const rules *r, merger *m, size_t n, id_sink *sin
  * tokens may span words; never more than a bounded word. */
 static size_t part_length(const sentencepiece *s, const char *text, size_t n)
 {
-    enum { LIMIT = MERGE_WORD_BYTES / BLANK_BYTES - 1 };
+    enum { LIMIT = MERGE_WORD_BYTES / PIECE_BLANK_BYTES - 1 };
     bool other = false;
     size_t at = 0;
     while (at < n && at < LIMIT) {
         int length = utf8_length((const uint8_t *)text + at, n - at);
-        bool here = text[at] == ' ' || is_blank(text + at, n - at);
+        bool here = text[at] == ' ' || piece_is_blank(text + at, n - at);
         if (here && other && s->words)
             break;
         other |= !here;
@@ -180,7 +155,8 @@ drey_status sentencepiece_encode(const sentencepiece *s, const char *text, size_
                                  id_sink *sink, drey_error *err)
 {
     prefix = prefix && s->space_prefix;
-    size_t room = n < MERGE_WORD_BYTES / BLANK_BYTES ? BLANK_BYTES * (n + 1) : MERGE_WORD_BYTES;
+    size_t room =
+        n < MERGE_WORD_BYTES / PIECE_BLANK_BYTES ? PIECE_BLANK_BYTES * (n + 1) : MERGE_WORD_BYTES;
     char *written = malloc(room);
     if (!written)
         FAIL(err, DREY_ERR_MEMORY, "no memory to tokenize a text of %zu bytes", n);
@@ -190,14 +166,14 @@ drey_status sentencepiece_encode(const sentencepiece *s, const char *text, size_
     for (size_t at = 0; (at < n || prefix) && status == DREY_OK;) {
         size_t part = part_length(s, text + at, n - at), length = 0;
         if (prefix) {
-            memcpy(written, blank, BLANK_BYTES);
-            length = BLANK_BYTES;
+            memcpy(written, piece_blank, PIECE_BLANK_BYTES);
+            length = PIECE_BLANK_BYTES;
             prefix = false;
         }
         for (size_t i = at; i < at + part; i++) {
             if (text[i] == ' ') {
-                memcpy(written + length, blank, BLANK_BYTES);
-                length += BLANK_BYTES;
+                memcpy(written + length, piece_blank, PIECE_BLANK_BYTES);
+                length += PIECE_BLANK_BYTES;
             } else {
                 written[length++] = text[i];
             }
@@ -208,24 +184,4 @@ drey_status sentencepiece_encode(const sentencepiece *s, const char *text, size_
     merge_free(&m);
     free(written);
     return status;
-}
-
-size_t sentencepiece_decode(const sentencepiece *s, int32_t id, char *out, size_t capacity)
-{
-    gguf_string text = vocab_text(s->vocab, id);
-    if (vocab_type(s->vocab, id) == TOKEN_BYTE) {
-        int byte = byte_of(text);
-        if (byte >= 0 && capacity > 0)
-            out[0] = (char)byte;
-        return byte >= 0;
-    }
-    size_t n = 0;
-    for (size_t i = 0; i < text.n_bytes;) {
-        bool here = is_blank(text.text + i, text.n_bytes - i);
-        if (n < capacity)
-            out[n] = here ? ' ' : text.text[i];
-        n++;
-        i += here ? BLANK_BYTES : 1;
-    }
-    return n;
 }

@@ -25,7 +25,3 @@ drey_status sentencepiece_init(sentencepiece *s, const vocab *v, const gguf *g, 
  * it. */
 drey_status sentencepiece_encode(const sentencepiece *s, const char *text, size_t n, bool prefix,
                                  id_sink *sink, drey_error *err);
-
-/* The bytes of a normal, user-defined or byte token. Returns how many and writes at most capacity.
- */
-size_t sentencepiece_decode(const sentencepiece *s, int32_t id, char *out, size_t capacity);

@@ -7,6 +7,7 @@
 #include "common/num.h"
 #include "drey/drey_model.h"
 #include "text/bpe.h"
+#include "text/token_pieces.h"
 #include "text/sentencepiece.h"
 #include "text/special.h"
 #include "text/token_marks.h"
@@ -17,7 +18,8 @@ enum { END_TOKENS = 32 };
 struct tokenizer {
     vocab vocab;
     special_tokens special;
-    bool byte_level; /* bpe is in use, else sentencepiece; */
+    bool merges;     /* bpe is in use, else sentencepiece */
+    bool byte_level; /* bpe over bytes; else over characters */
     bool by_score;   /* tokens that unigram chooses */
     bpe bpe;
     sentencepiece sentencepiece;
@@ -27,6 +29,8 @@ struct tokenizer {
     bool takes_blanks; /* special tokens do: see blanks_taken */
     int32_t ends[END_TOKENS];
     size_t n_ends;
+    int32_t *suppressed; /* [n_suppressed], ascending */
+    size_t n_suppressed;
     size_t longest_piece;
 };
 
@@ -62,6 +66,8 @@ static bool ends_nothing(const tokenizer *t, const char *name)
 {
     bool harmony = find_text(t, "<|return|>") >= 0 && find_text(t, "<|call|>") >= 0;
     bool solar = find_text(t, "<|flush|>") >= 0 && find_text(t, "<|calls|>") >= 0;
+    if (strcmp(name, "</s>") == 0) /* a tag of HTML, to Gemma */
+        return find_text(t, "<|tool_response>") >= 0;
     if (strcmp(name, "<|end|>") == 0)
         return harmony || solar;
     return strcmp(name, "<|call|>") == 0 && !harmony;
@@ -77,7 +83,7 @@ static void add_end(tokenizer *t, int32_t id)
 static int32_t default_id(const tokenizer *t, int32_t id)
 {
     bool is_control = id < t->vocab.n_tokens && vocab_type(&t->vocab, id) == TOKEN_CONTROL;
-    return !t->byte_level && is_control ? id : -1;
+    return !t->merges && is_control ? id : -1;
 }
 
 static void add_named_ends(tokenizer *t)
@@ -157,7 +163,7 @@ static size_t blanks_taken(const tokenizer *t, gguf_string token, const char *te
 static drey_status resolve_marks(tokenizer *t, const gguf *g, drey_error *err)
 {
     bool *from_merges = NULL;
-    if (t->byte_level) {
+    if (t->merges) {
         from_merges = calloc((size_t)t->vocab.n_tokens, sizeof *from_merges);
         if (!from_merges)
             FAIL(err, DREY_ERR_MEMORY, "no memory for %d tokens", t->vocab.n_tokens);
@@ -180,7 +186,6 @@ static const char *kind_of(gguf_string model)
     } kinds[] = {{"bert", "WordPiece"},
                  {"rwkv", "RWKV's longest match"},
                  {"plamo2", "PLaMo's table of suffixes"},
-                 {"gemma4", "BPE over characters"},
                  {"whitespace", "BPE over characters"},
                  {"hybriddna", "BPE with parts for DNA"},
                  {"none", "the file has no vocabulary"},
@@ -202,37 +207,77 @@ static drey_status read_kind(tokenizer *t, const gguf *g, drey_error *err)
              "the file has no tokenizer (tokenizer.ggml.model); use a GGUF file that carries its "
              "tokenizer");
     t->byte_level = gguf_is_text(model, "gpt2");
+    t->merges = t->byte_level || gguf_is_text(model, "gemma4");
     t->by_score = gguf_is_text(model, "t5");
-    if (!t->byte_level && !t->by_score && !gguf_is_text(model, "llama"))
+    if (!t->merges && !t->by_score && !gguf_is_text(model, "llama"))
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "the tokenizer model \"%s\" is not supported%s%s%s; use a model with \"gpt2\" "
-             "(byte-level BPE), \"llama\" (SentencePiece BPE) or \"t5\" (unigram)",
+             "(byte-level BPE), \"llama\" (SentencePiece BPE), \"gemma4\" (BPE over characters) "
+             "or \"t5\" (unigram)",
              gguf_printable((char[64]){0}, 64, model.text, model.n_bytes), kind ? " (" : "",
              kind ? kind : "", kind ? ")" : "");
     return DREY_OK;
 }
 
+static int ascending(const void *a, const void *b)
+{
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static drey_status read_suppressed(tokenizer *t, const gguf *g, drey_error *err)
+{
+    static const char name[] = "tokenizer.ggml.suppress_tokens";
+    const gguf_key *key = gguf_find_key(g, name);
+    if (!key || (gguf_is_int_array(key) && key->n_items == 0))
+        return DREY_OK;
+    if (!gguf_is_int_array(key) || key->n_items > (uint64_t)t->vocab.n_tokens)
+        FAIL(err, DREY_ERR_FORMAT,
+             "%s is no list of at most %d ids; the file is broken, fetch it again", name,
+             t->vocab.n_tokens);
+    t->suppressed = malloc(key->n_items * sizeof *t->suppressed);
+    if (!t->suppressed)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for %zu ids", (size_t)key->n_items);
+    for (uint64_t i = 0; i < key->n_items; i++) {
+        int32_t id;
+        TRY(check_id(t, name, gguf_item_int(key, i), &id, err));
+        if (id >= 0)
+            t->suppressed[t->n_suppressed++] = id;
+    }
+    qsort(t->suppressed, t->n_suppressed, sizeof *t->suppressed, ascending);
+    return DREY_OK;
+}
+
+/* Decides whether a text gets the tokens of its beginning and end. */
+static void read_wants(tokenizer *t, const gguf *g)
+{
+    bool characters = t->merges && !t->byte_level, llama = !t->merges && !t->by_score;
+    bool wants_bos = llama || (t->byte_level && t->bpe.pretokenizer.family->wants_bos);
+    t->wants_bos =
+        t->bos >= 0 && (characters || gguf_bool(g, "tokenizer.ggml.add_bos_token", wants_bos));
+    bool reads_end = t->by_score || gguf_is_text(gguf_text(g, "general.architecture"), "bart");
+    t->wants_eos = reads_end && t->eos >= 0 && gguf_bool(g, "tokenizer.ggml.add_eos_token", true);
+}
+
 static drey_status read_model(tokenizer *t, const gguf *g, drey_error *err)
 {
     TRY(read_kind(t, g, err));
-    bool llama = !t->byte_level && !t->by_score;
+    bool llama = !t->merges && !t->by_score;
     hash_key key;
     hash_key_draw(&key);
     TRY(vocab_init(&t->vocab, g, &key, err));
-    if (t->byte_level)
-        TRY(bpe_init(&t->bpe, &t->vocab, g, err));
+    if (t->merges)
+        TRY(bpe_init(&t->bpe, &t->vocab, !t->byte_level, g, err));
     TRY(resolve_marks(t, g, err));
     TRY(special_init(&t->special, &t->vocab, err));
-    if (!t->byte_level)
+    if (!t->merges)
         TRY(sentencepiece_init(&t->sentencepiece, &t->vocab, g, err));
     if (t->by_score)
         TRY(unigram_init(&t->unigram, &t->sentencepiece, g, err));
     TRY(read_ends(t, g, err));
+    TRY(read_suppressed(t, g, err));
     t->takes_blanks = llama && gguf_is_text(gguf_text(g, "general.architecture"), "phi3");
-    bool wants_bos = llama || (t->byte_level && t->bpe.pretokenizer.family->wants_bos);
-    t->wants_bos = t->bos >= 0 && gguf_bool(g, "tokenizer.ggml.add_bos_token", wants_bos);
-    bool reads_end = t->by_score || gguf_is_text(gguf_text(g, "general.architecture"), "bart");
-    t->wants_eos = reads_end && t->eos >= 0 && gguf_bool(g, "tokenizer.ggml.add_eos_token", true);
+    read_wants(t, g);
     return DREY_OK;
 }
 
@@ -265,6 +310,7 @@ void tokenizer_close(tokenizer **t)
     bpe_free(&(*t)->bpe);
     special_free(&(*t)->special);
     vocab_free(&(*t)->vocab);
+    free((*t)->suppressed);
     free(*t);
     *t = NULL;
 }
@@ -272,7 +318,7 @@ void tokenizer_close(tokenizer **t)
 size_t tokenizer_bytes(const tokenizer *t)
 {
     return sizeof *t + vocab_bytes(&t->vocab) + t->special.n * sizeof *t->special.tokens +
-           (t->byte_level ? bpe_bytes(&t->bpe) : 0);
+           t->n_suppressed * sizeof *t->suppressed + (t->merges ? bpe_bytes(&t->bpe) : 0);
 }
 
 int32_t tokenizer_n_vocab(const tokenizer *t)
@@ -311,6 +357,18 @@ bool tokenizer_is_special(const tokenizer *t, int32_t id)
     return type == TOKEN_CONTROL || type == TOKEN_UNKNOWN;
 }
 
+const int32_t *tokenizer_suppressed(const tokenizer *t, size_t *n)
+{
+    *n = t->n_suppressed;
+    return t->suppressed;
+}
+
+bool tokenizer_is_suppressed(const tokenizer *t, int32_t id)
+{
+    return t->n_suppressed > 0 &&
+           bsearch(&id, t->suppressed, t->n_suppressed, sizeof id, ascending) != NULL;
+}
+
 size_t tokenizer_longest_piece(const tokenizer *t)
 {
     return t->longest_piece;
@@ -322,7 +380,7 @@ static drey_status encode_plain(const tokenizer *t, const char *text, size_t n, 
 {
     bool prefix = *begins;
     *begins = false;
-    if (t->byte_level)
+    if (t->merges)
         return bpe_encode(&t->bpe, text, n, sink, err);
     if (t->by_score)
         return unigram_encode(&t->unigram, text, n, sink, err);
@@ -419,7 +477,7 @@ size_t tokenizer_piece(const tokenizer *t, int32_t id, bool special, bool first,
     }
     if (t->byte_level)
         return bpe_decode(text, out, capacity);
-    size_t n = sentencepiece_decode(&t->sentencepiece, id, out, capacity);
+    size_t n = piece_decode(&t->vocab, id, out, capacity);
     if (!first || !t->sentencepiece.space_prefix || type != TOKEN_NORMAL || n == 0 ||
         text.n_bytes < 3 || memcmp(text.text, "▁", 3) != 0)
         return n;
@@ -468,15 +526,19 @@ static const char *shown(const tokenizer *t, int32_t id, char out[static 44])
     return out;
 }
 
+static const char *kind_name(const tokenizer *t)
+{
+    return t->byte_level ? "byte-level BPE" : t->merges ? "BPE over characters" : "SentencePiece";
+}
+
 drey_status tokenizer_compare(const tokenizer *target, const tokenizer *draft, drey_error *err)
 {
     static const char advice[] = "use a draft of the target's own family";
     char a[44], b[44];
-    if (target->byte_level != draft->byte_level)
+    if (strcmp(kind_name(target), kind_name(draft)) != 0)
         FAIL(err, DREY_ERR_MISMATCH,
-             "target and draft have different kinds of tokenizer (%s, %s); %s",
-             target->byte_level ? "byte-level BPE" : "SentencePiece",
-             draft->byte_level ? "byte-level BPE" : "SentencePiece", advice);
+             "target and draft have different kinds of tokenizer (%s, %s); %s", kind_name(target),
+             kind_name(draft), advice);
     int32_t n_target = target->vocab.n_tokens, n_draft = draft->vocab.n_tokens;
     int32_t n_both = min_i32(n_target, n_draft);
     for (int32_t id = 0; id < n_both; id++) {

@@ -1,5 +1,5 @@
-/* Tokenizers, built from a GGUF file's keys: byte-level BPE ("gpt2"), SentencePiece BPE ("llama")
- * and unigram SentencePiece ("t5").
+/* Tokenizers, built from a GGUF file's keys: byte-level BPE ("gpt2"), BPE over characters
+ * ("gemma4"), SentencePiece BPE ("llama") and unigram SentencePiece ("t5").
  *
  * Text is any bytes. Byte-level BPE splits it with the pre-tokenizer's regular expression (PCRE2,
  * with match limits), then merges by rank; SentencePiece BPE merges by score and uses bytes for the
@@ -36,6 +36,9 @@ bool tokenizer_names_end(gguf_string text);
  * none. */
 void tokenizer_add_end(tokenizer *t, int32_t id);
 bool tokenizer_is_special(const tokenizer *t, int32_t id); /* control and unknown tokens */
+/* Ids that are never chosen, ascending, and how many (tokenizer.ggml.suppress_tokens). */
+const int32_t *tokenizer_suppressed(const tokenizer *t, size_t *n);
+bool tokenizer_is_suppressed(const tokenizer *t, int32_t id);
 
 /* Does what drey_tokenize in drey.h does. User-defined tokens are always tokens, whatever the
  * flags. */

@@ -73,6 +73,7 @@ typedef struct weight {
     matrix_form form;
     residency residency;
     weight_reads reads;
+    const float *scale;       /* its products are multiplied with it (pass_program.c); NULL: 1 */
     bool resident;            /* in no order of reads: a table's (row_table.h), an expert's */
     uint8_t *packed;          /* [n_pinned][group_bytes]; filled by the first pass, */
     uint8_t *plane[N_PLANES]; /* as are these: [n_planes - n_pinned][plane_bytes] */

@@ -1,7 +1,9 @@
 /* Property: any text in any form gives the same parts however it is cut, and copies of a reader
  * continue alike; calls are numbered, and what is whole has brackets that close; no more bytes
- * come out than went in, or six for each where texts become JSON. Any bytes as tools are refused
- * with a sentence, or make a grammar. */
+ * come out than went in, or six for each where texts become JSON. Arguments in the model's notation
+ * are JSON, whatever was in their place. Any bytes as tools are refused with a sentence, or make a
+ * grammar. */
+#include "common/json_reader.h"
 #include "fuzz/fuzz.h"
 #include "reply/reply_forms.h"
 
@@ -12,8 +14,20 @@ typedef struct taken {
     size_t n, n_bytes;
     int32_t n_calls;
     int kind;
-    bool open; /* arguments may come */
+    bool open;      /* arguments may come */
+    bool literal;   /* arguments are to be JSON, */
+    size_t n_begin; /* from here on */
 } taken;
+
+static void check_json(const char *text, size_t n)
+{
+    json_reader json;
+    json_event e;
+    json_reader_init(&json, text, n, JSON_MOST_DEPTH);
+    json.broken_utf8 = true;
+    while ((e = json_next(&json)) != JSON_DONE)
+        FUZZ_CHECK(e != JSON_BROKEN);
+}
 
 static void take(void *user, const drey_reply_part *part)
 {
@@ -24,9 +38,13 @@ static void take(void *user, const drey_reply_part *part)
         t->open = true;
     }
     FUZZ_CHECK(part->kind < DREY_REPLY_ARGUMENTS || t->open);
+    if (t->literal && part->kind == DREY_REPLY_CALL_END)
+        check_json(t->text + t->n_begin, t->n - t->n_begin);
     t->open = t->open && part->kind != DREY_REPLY_CALL_END;
     if (t->kind != (int)part->kind || part->kind == DREY_REPLY_CALL)
         t->text[t->n++] = "CRKAE"[part->kind];
+    if (t->kind != (int)part->kind && part->kind == DREY_REPLY_ARGUMENTS)
+        t->n_begin = t->n;
     FUZZ_CHECK(t->n + part->n_bytes + 2 < ROOM);
     memcpy(t->text + t->n, part->bytes, part->n_bytes);
     t->n += part->n_bytes;
@@ -40,6 +58,8 @@ static void read_all(const reply_form *form, const char *text, size_t n, size_t 
     drey_reply_reader r, copy;
     memset(out, 0, sizeof *out);
     out->kind = -1;
+    out->literal =
+        reply_family_at(form->family)->literal.open || reply_family_at(form->family)->tag;
     drey_reply_begin(&r, reply_form_out(form));
     for (size_t at = 0; at < n; at += step) {
         copy = r;
@@ -48,7 +68,8 @@ static void read_all(const reply_form *form, const char *text, size_t n, size_t 
         r = copy;
     }
     drey_reply_end(&r, take, out);
-    FUZZ_CHECK(out->n_bytes <= (reply_family_at(form->family)->parameter ? 6 * n : n));
+    const bool becomes = reply_family_at(form->family)->parameter || out->literal;
+    FUZZ_CHECK(out->n_bytes <= (becomes ? 6 * n : n));
     FUZZ_CHECK(r.n_calls == out->n_calls);
 }
 
@@ -64,6 +85,22 @@ static void take_values(reply_form *form)
     reply_values_take(form, &tools);
     FUZZ_CHECK(form->n_values == 5);
     reply_tools_free(&tools);
+}
+
+/* Writes the beginning of a call of "f", up to its arguments. */
+static size_t call_of_f(reply_form *form, char *out)
+{
+    const reply_family *f = reply_family_at(form->family);
+    const char *const parts[] = {f->begin, f->open, f->call};
+    size_t n = 0;
+    form->calls = true;
+    for (int i = 0; i < 3; i++)
+        for (const char *p = parts[i] ? parts[i] : ""; *p && *p != REPLY_ARGUMENTS; p++)
+            if (*p != REPLY_TOKEN && *p != REPLY_TOKEN_END)
+                out[n++] = *p == REPLY_NAME ? 'f' : *p == REPLY_ID ? '0' : *p;
+    if (f->literal.open)
+        out[n++] = f->literal.open;
+    return n;
 }
 
 static bool hidden(const void *user, const char *text, size_t n)
@@ -98,6 +135,7 @@ static void check_tools(const char *bytes, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
     static taken whole, pieces;
+    static char front[10000];
     if (n_bytes < 4 || n_bytes > 8000)
         return 0;
     int32_t n_families = 0, n_thinking = 0;
@@ -105,6 +143,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
         n_families++;
     while (reply_thinking_at(n_thinking))
         n_thinking++;
+    const bool in_call = bytes[2] & 16; /* the text is in a call of "f" */
     reply_form form = {.family = bytes[0] % n_families,
                        .thinking = bytes[1] % n_thinking,
                        .calls = bytes[2] & 1,
@@ -116,11 +155,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
         form.thinks = false;
     }
     take_values(&form);
-    char *text = fuzz_copy(bytes + 4, n_bytes - 4);
-    read_all(&form, text, n_bytes - 4, n_bytes, &whole);
-    read_all(&form, text, n_bytes - 4, 1 + bytes[3] % 16, &pieces);
+    const size_t n_front = in_call ? call_of_f(&form, front) : 0, n = n_front + n_bytes - 4;
+    memcpy(front + n_front, bytes + 4, n_bytes - 4);
+    char *text = fuzz_copy((const uint8_t *)front, n);
+    read_all(&form, text, n, n_bytes, &whole);
+    read_all(&form, text, n, 1 + bytes[3] % 16, &pieces);
     FUZZ_CHECK(whole.n == pieces.n && memcmp(whole.text, pieces.text, whole.n) == 0);
-    check_tools(text, n_bytes - 4);
+    check_tools(text + n_front, n_bytes - 4);
     free(text);
     return 0;
 }

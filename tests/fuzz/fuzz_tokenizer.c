@@ -12,13 +12,13 @@
 
 #include <string.h>
 
-enum { N_VOCABULARIES = 5, N_WHOLE = 3 };
+enum { N_VOCABULARIES = 6, N_WHOLE = 3 };
 
 /* tests/data/vocab; the first N_WHOLE have every byte. Opened once. */
 static const tokenizer *vocabulary(int i)
 {
-    static const char *const names[N_VOCABULARIES] = {"gpt-2", "qwen2", "llama-bpe", "smollm",
-                                                      "sentencepiece"};
+    static const char *const names[N_VOCABULARIES] = {"gpt-2",  "qwen2",         "llama-bpe",
+                                                      "smollm", "sentencepiece", "gemma4"};
     static tokenizer *open[N_VOCABULARIES];
     static gguf *files[N_VOCABULARIES];
     if (!open[i]) {

@@ -70,7 +70,9 @@ static void expected(const problem *p, int32_t row, int32_t head, float *a)
 {
     const float *q = (const float *)p->q.data + row * p->q_ld + (int64_t)head * p->k_dim;
     float m = 0, l = 0, *a_b = must_alloc((size_t)p->v_dim * sizeof *a_b);
-    int32_t first = p->window && p->n_seen[row] > p->window ? p->n_seen[row] - p->window : 0;
+    int32_t first = p->window > 0 && p->n_seen[row] > p->window ? p->n_seen[row] - p->window : 0;
+    while (p->window < 0 && p->n_seen[row] > first - p->window)
+        first -= p->window; /* a chunk later */
     int32_t begin = first / 64 * 64;
     for (int32_t start = begin; start < p->n_seen[row]; start += 64) {
         int32_t count = p->n_seen[row] - start < 64 ? p->n_seen[row] - start : 64;
@@ -395,7 +397,7 @@ TEST(test_bits)
 
 static void check_windows(problem *p)
 {
-    static const int32_t windows[] = {1, 3, 40, 63, 64, 65, 130, 1000};
+    static const int32_t windows[] = {1, 3, 40, 63, 64, 65, 130, 1000, -64, -100, -1, -1000};
     for (size_t w = 0; w < sizeof windows / sizeof *windows; w++) {
         p->window = windows[w];
         p->cap = w % 2 ? 3.0f : 0;
@@ -509,7 +511,7 @@ TEST(test_places)
         CHAIN(1, 4, 80, 129),       CHAIN(1, 2, 64, 900),       CHAIN(17, 6, 32, 300),
         CHAIN(40, 3, 32, 200),      PATHS(4, 6, 64, 150, 128),  PATHS(16, 6, 128, 230, 200),
         TREE(12, 2, 64, 700, 4, 1), TREE(24, 5, 80, 127, 2, 1), TREE(9, 100, 32, 194, 3, 1)};
-    static const int32_t windows[] = {0, 40, 64, 130, 600};
+    static const int32_t windows[] = {0, 40, 64, 130, 600, -128, -200};
     for (int f = KV_F16; f <= KV_F32; f++)
         for (size_t i = 0; i < COUNT_OF(own); i++) {
             if (IN_ONE_FORMAT && (int)(i % 3) != f)

@@ -1,194 +1,209 @@
-/* Toys with golden logits: see logit_toys.h. */
+/* Toys with golden logits, which tests/data/toys.txt lists: see logit_toys.h. */
 #include "support/logit_toys.h"
 
-#include <string.h>
+#include "support/grammar/case_text.h"
+#include "support/test.h"
 
-static void mixed(toy_options *o) /* every type; grouped heads; an output matrix */
-{
-    o->n_embd = 256;
-    o->n_ff = 512;
-    o->type = TOY_TYPE_MIXED;
-}
+enum { MOST_KEYS = 8 };
 
-/* Keys of RoPE scaling in the ways that files have them. */
-static const char *rope_toy(int i, toy_options *o)
-{
-    static const toy_key factor[] = {{"rope.scaling.factor", GGUF_F32, 2.5, NULL}, {0}};
-    static const toy_key old_factor[] = {{"rope.scale_linear", GGUF_F32, 3, NULL}, {0}};
-    static const toy_key none[] = {{"rope.scaling.type", GGUF_STRING, 0, "none"},
-                                   {"rope.scaling.factor", GGUF_F32, 4, NULL},
-                                   {"rope.scaling.attn_factor", GGUF_F32, 1.1, NULL},
-                                   {0}};
-    static const toy_key betas[] = {{"rope.scaling.yarn_beta_fast", GGUF_F32, 1.5, NULL},
-                                    {"rope.scaling.yarn_beta_slow", GGUF_F32, 0.25, NULL},
-                                    {"rope.scaling.attn_factor", GGUF_F32, 0.9, NULL},
-                                    {0}};
-    static const toy_key half[] = {{"rope.scaling.yarn_ext_factor", GGUF_F32, 0.5, NULL},
-                                   {"rope.scaling.yarn_attn_factor", GGUF_F32, 1.5, NULL},
-                                   {0}};
-    static const toy_key without[] = {{"rope.scaling.yarn_ext_factor", GGUF_F32, 0, NULL},
-                                      {"rope.scaling.yarn_attn_factor", GGUF_F32, 1.25, NULL},
-                                      {0}};
-    static const struct {
-        const char *name, *scaling;
-        const toy_key *keys;
-    } toys[] = {
-        {"toy-rope-factor", NULL, factor},     /* a factor without a type */
-        {"toy-rope-old", NULL, old_factor},    /* its old key */
-        {"toy-rope-none", NULL, none},         /* a factor that does not count */
-        {"toy-rope-betas", "yarn", betas},     /* another range of the blend */
-        {"toy-rope-half", "linear", half},     /* half of YaRN's blend, by its number alone */
-        {"toy-rope-without", "yarn", without}, /* none of it, with its own magnitude */
-        {"toy-rope-context", "yarn", NULL},    /* the original context is the file's */
-    };
-    o->type = TYPE_F32;
-    o->rope_scaling = toys[i].scaling;
-    o->keys = toys[i].keys;
-    o->rope_factor = 4;
-    o->rope_original_context = 48;
-    if (i == 6) {
-        o->rope_original_context = 0;
-        o->n_context = 40;
-        o->architecture = "qwen2";
+typedef struct listed_toy {
+    char line[480]; /* its words, to which the others point */
+    const char *name;
+    toy_options options;
+    toy_key keys[MOST_KEYS + 1];
+} listed_toy;
+
+static listed_toy toys[N_LOGIT_TOYS];
+static int n_toys;
+
+/* ---- Words of a line ---- */
+
+typedef enum field_kind { NUMBER, FLAG, REAL, SEED, TYPE, FORM, TEXT } field_kind;
+
+#define FIELD(kind, name)                                                                          \
+    {                                                                                              \
+#name, offsetof(toy_options, name), kind                                                   \
     }
-    return toys[i].name;
+static const struct {
+    const char *name;
+    size_t at;
+    field_kind kind;
+} fields[] = {
+    FIELD(SEED, seed),
+    FIELD(TYPE, type),
+    FIELD(FORM, form),
+    FIELD(TEXT, pre),
+    FIELD(TEXT, rope_scaling),
+    FIELD(NUMBER, n_layers),
+    FIELD(NUMBER, n_embd),
+    FIELD(NUMBER, n_heads_kv),
+    FIELD(NUMBER, n_ff),
+    FIELD(NUMBER, head_dim),
+    FIELD(NUMBER, v_dim),
+    FIELD(NUMBER, n_rot),
+    FIELD(NUMBER, n_context),
+    FIELD(NUMBER, n_decoder_layers),
+    FIELD(NUMBER, n_nextn),
+    FIELD(NUMBER, rope_original_context),
+    FIELD(REAL, rope_factor),
+    FIELD(FLAG, longrope),
+    FIELD(FLAG, gated),
+    FIELD(FLAG, tied),
+    FIELD(FLAG, biases),
+    FIELD(FLAG, uneven),
+    FIELD(FLAG, scales),
+    FIELD(FLAG, rope_freqs),
+    FIELD(NUMBER, experts.n),
+    FIELD(NUMBER, experts.n_used),
+    FIELD(NUMBER, experts.n_ff),
+    FIELD(NUMBER, experts.n_shared),
+    FIELD(NUMBER, experts.n_dense),
+    FIELD(NUMBER, experts.step),
+    FIELD(FLAG, experts.choice_bias),
+    FIELD(FLAG, experts.old_bias),
+    FIELD(FLAG, experts.fused),
+    FIELD(NUMBER, delta.n_key_heads),
+    FIELD(NUMBER, delta.n_value_heads),
+    FIELD(NUMBER, delta.dim),
+    FIELD(NUMBER, delta.period),
+    FIELD(REAL, delta.decay),
+    FIELD(FLAG, delta.by_heads),
+    FIELD(FLAG, delta.all_inputs),
+};
+
+static uint32_t type_named(const char *name)
+{
+    if (strcmp(name, "MIXED") == 0)
+        return TOY_TYPE_MIXED;
+    for (uint32_t i = 0; i < TOY_TYPE_MIXED; i++)
+        if (type_find(i) && strcmp(type_find(i)->name, name) == 0)
+            return i;
+    fail_msg("toys.txt: no type %s", name);
+    return 0;
 }
 
-static void with_encoder(int i, toy_options *o)
+/* Returns the bits of "layer_norms+no_gate". */
+static uint32_t form_of(const char *names)
 {
-    bool bart = i >= FIRST_BART_TOY;
-    o->pre = bart ? "gpt-2" : "t5";
-    o->chat_template = NULL;
-    o->gated = !bart && i != FIRST_T5_TOY + 1;
-    o->tied = i == FIRST_T5_TOY + 1 || i == FIRST_BART_TOY;
-    o->n_decoder_layers = i == FIRST_T5_TOY + 2 || i == FIRST_BART_TOY + 1 ? 4 : 0;
+    static const char *const bits[] = {
+        "layer_norms", "norm_biases", "norms_after", "post_norms",   "head_norms",
+        "wide_norms",  "own_norms",   "qkv_biases",  "o_bias",       "ffn_biases",
+        "head_bias",   "fused_qkv",   "no_gate",     "gate_in_up",   "parallel",
+        "gated",       "gated_heads", "sinks",       "window_sinks", "post_is_ffn_norm",
+        "short_conv",  "gates_in_q"};
+    uint32_t form = 0;
+    for (size_t n; *names; names += n + (names[n] == '+')) {
+        size_t i = 0;
+        n = strcspn(names, "+");
+        while (strlen(bits[i]) != n || strncmp(bits[i], names, n) != 0)
+            assert_true(++i < sizeof bits / sizeof *bits);
+        form |= 1u << i;
+    }
+    return form;
 }
 
-const char *arch_toy(int i, toy_options *o)
+static void set_field(toy_options *o, const char *name, const char *value)
 {
-    static const toy_key scales[] = {{"attention.scale", GGUF_F32, 0.2, NULL},
-                                     {"embedding_scale", GGUF_F32, 3, NULL},
-                                     {"residual_scale", GGUF_F32, 0.5, NULL},
-                                     {"logit_scale", GGUF_F32, 1.5, NULL},
-                                     {0}};
-    static const toy_key window[] = {{"attention.sliding_window", GGUF_U32, 37, NULL}, {0}};
-    static const toy_key pattern[] = {{"attention.sliding_window", GGUF_U32, 70, NULL},
-                                      {"attention.sliding_window_pattern", GGUF_U32, 2, NULL},
-                                      {0}};
-    static const toy_key gemma2[] = {{"attention.sliding_window", GGUF_U32, 45, NULL},
-                                     {"attn_logit_softcapping", GGUF_F32, 4, NULL},
-                                     {"final_logit_softcapping", GGUF_F32, 9, NULL},
-                                     {0}};
-    static const toy_key gemma3[] = {{"attention.sliding_window", GGUF_U32, 20, NULL},
-                                     {"rope.scaling.type", GGUF_STRING, 0, "linear"},
-                                     {"rope.scaling.factor", GGUF_F32, 8, NULL},
-                                     {0}};
-    static const toy_key local[] = {{"attention.sliding_window", GGUF_U32, 70, NULL},
-                                    {"attention.sliding_window_pattern", GGUF_U32, 2, NULL},
-                                    {"rope.freq_base_swa", GGUF_F32, 500, NULL},
-                                    {"final_logit_softcapping", GGUF_F32, 20, NULL},
-                                    {0}};
-    static const toy_key phi3[] = {{"attention.sliding_window", GGUF_U32, 100, NULL}, {0}};
-    static const toy_key longrope[] = {
-        {"rope.scaling.original_context_length", GGUF_U32, 1024, NULL},
-        {"rope.scaling.attn_factor", GGUF_F32, 1.19, NULL},
-        {0}};
-    static const toy_key forced[] = {{"forced_bos_token_id", GGUF_U32, 7, NULL}, {0}};
-    static const toy_key scaled[] = {{"embedding_scale", GGUF_F32, 8, NULL}, {0}};
+    size_t i = 0;
+    while (i < sizeof fields / sizeof *fields && strcmp(fields[i].name, name) != 0)
+        i++;
+    if (i == sizeof fields / sizeof *fields || !value != (fields[i].kind == FLAG))
+        fail_msg("toys.txt: no such word: %s", name);
+    void *to = (char *)o + fields[i].at;
+    switch (fields[i].kind) {
+    case NUMBER:
+        *(int32_t *)to = atoi(value);
+        break;
+    case FLAG:
+        *(bool *)to = true;
+        break;
+    case REAL:
+        *(float *)to = strtof(value, NULL);
+        break;
+    case SEED:
+        *(uint64_t *)to = strtoull(value, NULL, 10);
+        break;
+    case TYPE:
+        *(uint32_t *)to = type_named(value);
+        break;
+    case FORM:
+        *(uint32_t *)to = form_of(value);
+        break;
+    case TEXT:
+        *(const char **)to = value;
+        break;
+    }
+}
+
+static toy_key key_of(const char *kind, const char *suffix, char *value)
+{
     static const struct {
-        const char *name, *architecture;
-        const toy_key *keys;
-        int32_t head_dim, v_dim, n_layers, seed;
-    } toys[] = {
-        {"toy-qwen3", "qwen3", NULL, 32, 0, 3, 114}, /* heads wider than width / heads */
-        {"toy-granite", "granite", scales, 0, 0, 3, 115},
-        {"toy-mistral", "llama", window, 0, 0, 3, 116},
-        {"toy-pattern", "llama", pattern, 0, 0, 3, 117},
-        {"toy-gemma2", "gemma2", gemma2, 0, 0, 3, 118},
-        {"toy-gemma3", "gemma3", gemma3, 32, 0, 7, 119}, /* the sixth layer sees all */
-        {"toy-gemma3-local", "gemma3", local, 0, 0, 3, 120},
-        {"toy-phi3", "phi3", phi3, 0, 0, 3, 121},
-        {"toy-phi3-long", "phi3", longrope, 0, 0, 3, 122}, /* a part of each head is rotated */
-        {"toy-gpt2", "gpt2", NULL, 0, 0, 3, 123},
-        {"toy-narrow", "qwen3", NULL, 32, 16, 3, 129}, /* values narrower than keys */
-        {"toy-wide", "phi3", NULL, 16, 48, 3, 130},    /* and wider */
-        {"toy-t5", "t5", NULL, 0, 0, 3, 124},          /* gates; as many layers in the decoder */
-        {"toy-t5-tied", "t5", NULL, 24, 0, 3, 125},    /* the first kind; heads narrower in all */
-        {"toy-t5-deeper", "t5", NULL, 0, 0, 2, 126},   /* a decoder of more layers */
-        {"toy-bart", "bart", forced, 0, 0, 3, 127},    /* tied, with a second token that is given */
-        {"toy-bart-deeper", "bart", scaled, 0, 0, 2, 128}, /* embeddings are scaled */
-    };
-    *o = toy_default();
-    o->seed = (uint64_t)toys[i].seed;
-    o->type = toys[i].seed % 2 ? TYPE_F32 : TYPE_F16;
-    o->architecture = toys[i].architecture;
-    o->keys = toys[i].keys;
-    o->head_dim = toys[i].head_dim;
-    o->v_dim = toys[i].v_dim;
-    o->n_layers = toys[i].n_layers;
-    o->tied = strcmp(toys[i].architecture, "gemma2") == 0;
-    o->longrope = toys[i].keys == longrope;
-    o->n_rot = o->longrope ? 12 : 0;
-    if (strcmp(toys[i].architecture, "gpt2") == 0)
-        o->n_heads_kv = o->n_heads;
-    if (i >= FIRST_T5_TOY)
-        with_encoder(i, o);
-    return toys[i].name;
+        const char *name;
+        gguf_kind kind;
+    } kinds[] = {{"u32", GGUF_U32},
+                 {"f32", GGUF_F32},
+                 {"bool", GGUF_BOOL},
+                 {"text", GGUF_STRING},
+                 {"array", GGUF_ARRAY}};
+    size_t i = 0;
+    while (strcmp(kinds[i].name, kind) != 0)
+        assert_true(++i < sizeof kinds / sizeof *kinds);
+    for (char *at = value; kinds[i].kind == GGUF_ARRAY && (at = strchr(at, ','));)
+        *at = ' ';
+    bool number = kinds[i].kind != GGUF_STRING && kinds[i].kind != GGUF_ARRAY;
+    return (toy_key){suffix, kinds[i].kind, number ? strtod(value, NULL) : 0,
+                     number ? NULL : value};
+}
+
+static void take_line(void *user, char *line)
+{
+    assert_true(n_toys < N_LOGIT_TOYS && strlen(line) < sizeof toys->line);
+    listed_toy *t = &toys[n_toys++];
+    int n_keys = 0;
+    t->name = strtok(strcpy(t->line, line), " ");
+    t->options = toy_default();
+    t->options.architecture = strtok(NULL, " ");
+    for (char *word; (word = strtok(NULL, " "));) {
+        char *key = strchr(word, ':'), *value = strchr(word, '=');
+        if (value)
+            *value++ = '\0';
+        if (strcmp(word, "no_template") == 0) {
+            t->options.chat_template = NULL;
+        } else if (!key) {
+            set_field(&t->options, word, value);
+        } else {
+            assert_true(value && n_keys < MOST_KEYS);
+            *key++ = '\0';
+            t->keys[n_keys++] = key_of(word, key, value);
+        }
+    }
+    t->options.keys = n_keys ? t->keys : NULL;
 }
 
 const char *logit_toy(int i, toy_options *o)
 {
-    const int first_number = N_LOGIT_TOYS - N_NUMBER_TOYS,
-              first_family = first_number - N_FAMILY_TOYS;
-    const int first_expert = first_family - N_EXPERT_TOYS, first_arch = first_expert - N_ARCH_TOYS;
-    if (i >= first_number)
-        return number_toy(i - first_number, o);
-    if (i >= first_family)
-        return family_toy(i - first_family, o);
-    if (i >= first_expert)
-        return expert_toy(i - first_expert, o);
-    if (i >= first_arch)
-        return arch_toy(i - first_arch, o);
-    *o = toy_default();
-    o->seed = 100 + (uint64_t)i;
-    switch (i) {
-    case 0:
-        mixed(o);
-        return "toy-llama";
-    case 1:
-        mixed(o);
-        o->architecture = "qwen2";
-        o->tied = true;
-        return "toy-qwen2";
-    case 2: /* heads wider than width / heads, as Llama 3.2's rope_freqs */
-        o->head_dim = 32;
-        o->rope_freqs = true;
-        o->type = TYPE_F16;
-        return "toy-freqs";
-    case 3:
-        o->rope_scaling = "yarn";
-        o->rope_factor = 4;
-        o->rope_original_context = 32;
-        o->type = TYPE_BF16;
-        return "toy-yarn";
-    case 4:
-        o->architecture = "qwen2";
-        o->rope_scaling = "linear";
-        o->rope_factor = 3;
-        o->rope_original_context = 64;
-        o->type = TYPE_F32;
-        return "toy-linear";
-    case 5:
-        o->biases = true;
-        o->type = TYPE_F16;
-        return "toy-biases";
-    case 6:
-        o->architecture = "qwen2";
-        o->biases = true;
-        o->tied = true;
-        o->type = TYPE_F32;
-        return "toy-qwen2-biases";
-    default:
-        return rope_toy(i - 7, o);
-    }
+    if (n_toys == 0)
+        case_file_read(TEST_DATA "/toys.txt", take_line, NULL, "toy-", N_LOGIT_TOYS);
+    *o = toys[i].options;
+    return toys[i].name;
+}
+
+const char *arch_toy(int i, toy_options *o)
+{
+    return logit_toy(N_PLAIN_TOYS + i, o);
+}
+
+const char *expert_toy(int i, toy_options *o)
+{
+    return arch_toy(N_ARCH_TOYS + i, o);
+}
+
+const char *family_toy(int i, toy_options *o)
+{
+    return expert_toy(N_EXPERT_TOYS + i, o);
+}
+
+const char *number_toy(int i, toy_options *o)
+{
+    return family_toy(N_FAMILY_TOYS + i, o);
 }

@@ -83,16 +83,21 @@ static tensor_plan *add_tensor(model_plan *m, const char *name)
     return t;
 }
 
-/* Returns the types in turn, but the K types only where a row divides into their blocks. */
-static uint32_t mixed_type(int32_t number, int64_t n_columns)
+/* Returns the types in turn, but those of long blocks only where a row divides into these. */
+static uint32_t mixed_type(uint32_t type, int32_t number, int64_t n_columns)
 {
     static const uint32_t types[] = {TYPE_Q4_K, TYPE_Q6_K, TYPE_Q4_0, TYPE_Q8_0,   TYPE_Q5_K,
                                      TYPE_F16,  TYPE_Q4_1, TYPE_Q2_K, TYPE_IQ4_NL, TYPE_Q3_K,
                                      TYPE_Q5_0, TYPE_BF16, TYPE_Q5_1, TYPE_IQ4_XS, TYPE_F32};
-    enum { n_types = sizeof types / sizeof types[0] };
-    while (n_columns % type_find(types[number % n_types])->block_elements != 0)
+    static const uint32_t coded[] = {TYPE_IQ3_S,  TYPE_IQ2_S, TYPE_Q4_K,  TYPE_IQ3_XXS,
+                                     TYPE_IQ2_XS, TYPE_IQ1_S, TYPE_TQ2_0, TYPE_IQ2_XXS,
+                                     TYPE_NVFP4,  TYPE_IQ1_M, TYPE_TQ1_0};
+    const uint32_t *of = type == TOY_TYPE_CODED ? coded : types;
+    const size_t n =
+        type == TOY_TYPE_CODED ? sizeof coded / sizeof *coded : sizeof types / sizeof *types;
+    while (n_columns % type_find(of[(size_t)number % n])->block_elements != 0)
         number++;
-    return types[number % n_types];
+    return of[(size_t)number % n];
 }
 
 /* [n_rows][n_columns] whose product with a row of deviation 1 has deviation gain; or one for each
@@ -104,7 +109,7 @@ static void add_matrices_of(model_plan *m, const char *name, int64_t n_columns, 
     uint32_t type = m->options->type;
     if (n_experts > 0 && m->options->experts.type != 0)
         type = m->options->experts.type;
-    t->type = type == TOY_TYPE_MIXED ? mixed_type(m->n_matrices, n_columns) : type;
+    t->type = type >= TOY_TYPE_MIXED ? mixed_type(type, m->n_matrices, n_columns) : type;
     if (n_columns % type_find(t->type)->block_elements != 0)
         abort(); /* the test's widths do not fit its type */
     t->n_dims = n_experts > 0 ? 3 : 2;
@@ -290,6 +295,11 @@ static void plan_experts(model_plan *m, int32_t layer)
     add_matrix(m, layer_name(name, layer, "ffn_down_shexp.weight"), shared, d, weight);
 }
 
+static bool has_convolution(const toy_options *o, int32_t layer)
+{
+    return o->form & TOY_SHORT_CONV && layer % 2 == 0;
+}
+
 static bool has_experts(const toy_options *o, int32_t layer)
 {
     const toy_experts *e = &o->experts;
@@ -425,6 +435,33 @@ static void plan_delta(model_plan *m, int32_t layer)
     add_matrix(m, layer_name(name, layer, "ssm_out.weight"), values, d, layer_weight(o, layer));
 }
 
+/* Numbers that products are multiplied with. */
+static void plan_scales(model_plan *m, int32_t layer)
+{
+    static const char *const experts[] = {"ffn_gate_exps.scale", "ffn_up_exps.scale",
+                                          "ffn_down_exps.scale"};
+    const toy_options *o = m->options;
+    char name[64];
+    add_vector(m, layer_name(name, layer, "attn_q.scale"), 1, 1.3f, 0.1f);
+    add_vector(m, layer_name(name, layer, "attn_q.input_scale"), 1, 0.1f, 0.1f);
+    if (!has_experts(o, layer))
+        add_vector(m, layer_name(name, layer, "ffn_down.scale"), 1, 0.7f, 0.1f);
+    for (int i = 0; i < 3 && has_experts(o, layer); i++)
+        add_vector(m, layer_name(name, layer, experts[i]), o->experts.n, 1.0f, 0.2f);
+}
+
+/* Convolutions in place of attention. */
+static void plan_convolution(model_plan *m, int32_t layer)
+{
+    const toy_options *o = m->options;
+    char name[64];
+    add_matrix(m, layer_name(name, layer, "shortconv.in_proj.weight"), o->n_embd, 3 * o->n_embd,
+               1.2f);
+    add_table(m, layer_name(name, layer, "shortconv.conv.weight"), 3, o->n_embd, 0.6f);
+    add_matrix(m, layer_name(name, layer, "shortconv.out_proj.weight"), o->n_embd, o->n_embd,
+               layer_weight(o, layer));
+}
+
 static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
 {
     const toy_options *o = m->options;
@@ -437,6 +474,8 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
         add_norm(m, layer, "attn_norm", form);
     if (has_delta(o, layer)) {
         plan_delta(m, layer);
+    } else if (has_convolution(o, layer)) {
+        plan_convolution(m, layer);
     } else {
         plan_qkv(m, layer, head_dim, form);
         plan_head_norms(m, layer, head_dim, form);
@@ -452,6 +491,8 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
     if (!(form & (TOY_NORMS_AFTER | TOY_PARALLEL)))
         add_norm(m, layer, form & TOY_POST_IS_FFN_NORM ? "post_attention_norm" : "ffn_norm", form);
     plan_ffn(m, layer, form);
+    if (o->scales)
+        plan_scales(m, layer);
     if (form & TOY_POST_NORMS)
         add_vector(m, layer_name(name, layer, "post_ffw_norm.weight"), d, weight, 0.2f);
     if (!(form & TOY_FFN_BIASES) || experts)
@@ -527,7 +568,8 @@ static void plan_decoder_only(model_plan *m)
                   o->n_embd, 1.0f);
         add_vector(m, layer_name(name, o->n_layers + i, "attn_norm.weight"), o->n_embd, 1, 0);
     }
-    add_vector(m, "output_norm.weight", o->n_embd, 1.0f, 0.1f);
+    add_vector(m, form_of(o) & TOY_SHORT_CONV ? "token_embd_norm.weight" : "output_norm.weight",
+               o->n_embd, 1.0f, 0.1f);
     if (form_of(o) & TOY_NORM_BIASES)
         add_vector(m, "output_norm.bias", o->n_embd, 0.0f, 0.3f);
     if (form_of(o) & TOY_HEAD_BIAS)
@@ -693,13 +735,21 @@ static void put_each(gguf_writer *w, const toy_options *o, const char *suffix,
 {
     char name[128];
     key_name(name, o, suffix);
-    if (!o->uneven) {
+    bool differ = o->uneven;
+    for (int32_t i = 1; i < o->n_layers; i++)
+        differ = differ || of(o, i) != of(o, 0);
+    if (!differ) {
         writer_key_u32(w, name, (uint32_t)of(o, 0));
         return;
     }
     writer_key_array(w, name, GGUF_U32, (uint64_t)o->n_layers);
     for (int32_t i = 0; i < o->n_layers; i++)
         writer_u32(w, (uint32_t)of(o, i));
+}
+
+static int64_t kv_heads_of(const toy_options *o, int32_t layer)
+{
+    return has_encoder(o) ? o->n_heads : has_convolution(o, layer) ? 0 : o->n_heads_kv;
 }
 
 static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
@@ -714,8 +764,7 @@ static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
     writer_key_u32(w, key_name(name, o, "embedding_length"), (uint32_t)o->n_embd);
     put_each(w, o, "feed_forward_length", ff_of);
     put_each(w, o, "attention.head_count", heads_of);
-    writer_key_u32(w, key_name(name, o, "attention.head_count_kv"),
-                   (uint32_t)(has_encoder(o) ? o->n_heads : o->n_heads_kv));
+    put_each(w, o, "attention.head_count_kv", kv_heads_of);
     bool gpt2 = is_arch(o, "gpt2"), bart = is_arch(o, "bart");
     const char *eps = form_of(o) & TOY_LAYER_NORMS || bart ? "attention.layer_norm_epsilon"
                                                            : "attention.layer_norm_rms_epsilon";

@@ -14,7 +14,9 @@
 #include "gguf/types.h"
 #include "support/gguf_writer.h"
 
-enum { TOY_TYPE_MIXED = 1000 }; /* each matrix another type, in turn */
+/* Each matrix another type, in turn: of those with kernels of their own, or of the coded ones and
+ * Q4_K. */
+enum { TOY_TYPE_MIXED = 1000, TOY_TYPE_CODED };
 
 /* Tensors that layers have besides llama's, or lack. */
 enum {
@@ -38,7 +40,8 @@ enum {
     TOY_SINKS = 1 << 17,        /* in every layer; */
     TOY_WINDOW_SINKS = 1 << 18, /* in all but each fourth one */
     TOY_POST_IS_FFN_NORM = 1 << 19,
-    TOY_GATES_IN_Q = 1 << 20 /* each head's gates after its queries */
+    TOY_SHORT_CONV = 1 << 20, /* convolutions in every other layer, the first one among them */
+    TOY_GATES_IN_Q = 1 << 21  /* each head's gates after its queries */
 };
 
 /* A further key under the architecture's prefix; "/NAME": of that name. */
@@ -82,12 +85,13 @@ typedef struct toy_options {
     int32_t n_rot;     /* rotated numbers of a head; 0: all */
     bool longrope;     /* with rope_factors tensors, n_rot / 2 each */
     int32_t n_context; /* as the file says */
-    uint32_t type;     /* type of matrices: a runnable tensor_type, or TOY_TYPE_MIXED */
+    uint32_t type;     /* type of matrices: a runnable tensor_type, or TOY_TYPE_... */
     /* layers of the decoder of "t5" and "bart"; 0: n_layers. Its key: where they differ */
     int32_t n_decoder_layers;
     bool gated;               /* "t5" with gates */
     bool tied;                /* no output matrix: the embedding serves */
     bool biases;              /* with every bias that a layer may have */
+    bool scales;              /* with scales of Q, of the feed-forward part's output, of experts */
     bool uneven;              /* odd layers have twice the heads, and half of n_ff */
     int32_t n_nextn;          /* blocks after the layers, which have no part in a text */
     bool rope_freqs;          /* with a rope_freqs tensor */

@@ -52,7 +52,7 @@ drey_status vocab_make(test_vocab *v, const vocab_keys *k, drey_error *err)
                  1u + (k->model != NULL) + (k->pre != NULL) + (k->tokens != NULL) +
                      (k->types != NULL) + (k->scores != NULL) + (k->merges != NULL) +
                      (k->eos_plus_1 != 0) + (k->bos_plus_1 != 0) + (k->id_key != NULL) +
-                     (k->eos_list != NULL));
+                     (k->eos_list != NULL) + (k->suppressed != NULL));
     writer_key_text(&w, "general.architecture", k->architecture ? k->architecture : "llama");
     if (k->model)
         writer_key_text(&w, "tokenizer.ggml.model", k->model);
@@ -76,6 +76,8 @@ drey_status vocab_make(test_vocab *v, const vocab_keys *k, drey_error *err)
         writer_key_u32(&w, k->id_key, k->id);
     if (k->eos_list)
         put_numbers(&w, "tokenizer.ggml.eos_token_id", GGUF_I32, k->eos_list, k->n_eos);
+    if (k->suppressed)
+        put_numbers(&w, "tokenizer.ggml.suppress_tokens", GGUF_I32, k->suppressed, k->n_suppressed);
     drey_status status = gguf_parse(&v->file, w.bytes, w.n, w.n, err);
     writer_free(&w);
     if (status != DREY_OK)

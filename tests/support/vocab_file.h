@@ -24,6 +24,8 @@ typedef struct vocab_keys {
     uint32_t id;
     const int32_t *eos_list; /* [n_eos]: the key of EOS as a list */
     uint64_t n_eos;
+    const int32_t *suppressed; /* [n_suppressed] */
+    uint64_t n_suppressed;
     int n_types_wrong_by, n_scores_wrong_by; /* for broken files */
 } vocab_keys;
 

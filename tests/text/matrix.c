@@ -16,10 +16,10 @@ enum {
     FIRST_ARCH,
     FIRST_ENCODER = FIRST_ARCH + FIRST_T5_TOY,
     FIRST_FAMILY = FIRST_ARCH + N_ARCH_TOYS,
-    FIRST_DELTA = FIRST_FAMILY + FIRST_DELTA_TOY,
-    FIRST_MIXTURE = FIRST_FAMILY + FIRST_DELTA_MIXTURE, /* and families of mixtures */
-    FIRST_EXPERT = FIRST_FAMILY + N_FAMILY_TOYS,
-    N_MODELS = FIRST_EXPERT + N_EXPERT_TOYS,
+    FIRST_NUMBER = FIRST_FAMILY + N_FAMILY_TOYS,
+    FIRST_MIXTURE = FIRST_NUMBER + 5, /* and families of mixtures */
+    FIRST_MIXED_NUMBER = FIRST_MIXTURE + N_EXPERT_TOYS,
+    N_MODELS = FIRST_MIXED_NUMBER + 4,
     SLICE_IDS = 256,
     SLICE_ROOM = 64,
     N_PARTS = 5
@@ -161,12 +161,15 @@ void matrix_case_random(matrix_case *c, rng *r)
 
 bool matrix_has_states(int32_t model)
 {
-    return model == SUM_MODEL || (model >= FIRST_DELTA && model < FIRST_EXPERT);
+    return model == SUM_MODEL ||
+           (model >= FIRST_FAMILY + FIRST_WITH_STATES && model < FIRST_NUMBER);
 }
 
 int32_t matrix_state_model(int32_t value)
 {
-    return value % 3 == 0 ? SUM_MODEL : FIRST_DELTA + value % 3 - 1;
+    static const int32_t models[] = {SUM_MODEL, FIRST_FAMILY + FIRST_WITH_STATES,
+                                     FIRST_FAMILY + FIRST_WITH_STATES + 1, FIRST_NUMBER - 1};
+    return models[value % 4];
 }
 
 static bool has_encoder(int model)
@@ -312,6 +315,31 @@ static void open_model(int i, const toy_options *toy)
         put_layer(i, toy);
 }
 
+/* The options of the i-th toy of an architecture. Of those that differ in numbers alone, these have
+ * what no other one has; the rest have the arithmetic of others. */
+static void toy_of(int32_t model, toy_options *toy)
+{
+    static const char *const dense[] = {"toy-smollm3", "toy-mistral3", "toy-hunyuan", "toy-uneven",
+                                        "toy-scales"};
+    static const char *const mixed[] = {"toy-exaone-moe", "toy-glm4moe", "toy-ernie-moe",
+                                        "toy-scales-moe"};
+    const char *name = model >= FIRST_MIXED_NUMBER ? mixed[model - FIRST_MIXED_NUMBER]
+                       : model >= FIRST_NUMBER && model < FIRST_MIXTURE
+                           ? dense[model - FIRST_NUMBER]
+                           : NULL;
+    if (name) {
+        for (int i = 0; strcmp(number_toy(i, toy), name) != 0; i++)
+            assert_true(i < N_NUMBER_TOYS);
+        toy->rope_original_context = toy->rope_original_context ? 32 : 0;
+    } else if (model >= FIRST_MIXTURE) {
+        expert_toy(model - FIRST_MIXTURE, toy);
+    } else if (model >= FIRST_FAMILY) {
+        family_toy(model - FIRST_FAMILY, toy);
+    } else {
+        arch_toy(model - FIRST_ARCH, toy);
+    }
+}
+
 void matrix_open(void)
 {
     toy_options toy = toy_default();
@@ -332,19 +360,16 @@ void matrix_open(void)
     open_model(1, &toy);
     arch_of_test = &sum_arch;
     toy.architecture = sum_arch.name;
+    toy.type = TOY_TYPE_CODED;
     toy.n_layers = 4;
     toy.tied = toy.rope_freqs = false;
     toy.n_parts = 1;
     open_model(SUM_MODEL, &toy);
-    for (int i = 0; FIRST_ARCH + i < N_MODELS; i++) {
-        if (i < N_ARCH_TOYS)
-            arch_toy(i, &toy);
-        else if (FIRST_ARCH + i < FIRST_EXPERT)
-            family_toy(FIRST_ARCH + i - FIRST_FAMILY, &toy);
-        else
-            expert_toy(FIRST_ARCH + i - FIRST_EXPERT, &toy);
+    for (int i = FIRST_ARCH; i < N_MODELS; i++) {
+        toy_of(i, &toy);
         toy.type = TYPE_Q4_K; /* which has planes */
-        toy.n_embd = toy.n_ff = 256;
+        toy.n_embd = 256;
+        toy.n_ff = toy.uneven ? 512 : 256;
         toy.experts.n_ff = toy.experts.n_ff ? 256 : 0;
         toy.experts.n_shared = toy.experts.n_shared ? 512 : 0;
         if (toy.delta.n_key_heads > 0)
@@ -354,7 +379,7 @@ void matrix_open(void)
             toy.v_dim = toy.v_dim > toy.head_dim ? 96 : toy.v_dim ? 32 : 0;
             toy.head_dim = 64;
         }
-        open_model(FIRST_ARCH + i, &toy);
+        open_model(i, &toy);
     }
     for (int32_t i = 0; i < N_LONG + MOST_SESSIONS; i++)
         prompt[i] = i < 8 ? 60 + i : prompt[i - 8 + rng_below(&r, 8)];

@@ -294,6 +294,8 @@ typedef struct type_32 {
 
 INLINE float32x4_t scale_32(type_32 k, const uint8_t *block, int32_t r)
 {
+    if (is_decoded(k.type)) /* block: a row of scales */
+        return vld1q_f32((const float *)(const void *)block + r * 4);
     return k.type == TYPE_MXFP4 ? exponents_at(block, k.d, r) : scale_at(block, k.d, r);
 }
 
@@ -539,7 +541,11 @@ INLINE void end_256(float *sums, tile_sums total, type_256 k, const uint8_t *blo
     token_words(d_x, a->block + ACT_256_D * tile_m(a, s) + s.t * 4, s);
     UNROLL
     for (int32_t r = 0; r < s.n_rows; r++) {
-        float32x4_t d = scale_at(block, k.d, s.r + r), least = d;
+        float32x4_t d =
+            is_decoded(k.type)
+                ? vld1q_f32(((const decoded_step *)(const void *)block)->d[0] + (s.r + r) * 4)
+                : scale_at(block, k.d, s.r + r);
+        float32x4_t least = d;
         if (k.dmin >= 0)
             least = scale_at(block, k.dmin, s.r + r);
         UNROLL
@@ -588,7 +594,7 @@ INLINE void step_256(float *sums, type_256 k, const uint8_t *block, const block_
  * once: how many. */
 INLINE int32_t row_chains(tensor_type type)
 {
-    return type == TYPE_IQ4_XS ? 1 : subs_of_16(type) ? 4 : 2;
+    return type == TYPE_IQ4_XS || is_decoded(type) ? 1 : subs_of_16(type) ? 4 : 2;
 }
 
 /* Number of registers that a token alone takes: what its sums and the unpacking leave room for. */
@@ -604,7 +610,8 @@ INLINE void row_256(float *sums, type_256 k, const uint8_t *block, const block_s
                     const tile_acts *a, int32_t r0, int32_t n_rows)
 {
     const step s = {r0, n_rows, 0, 1};
-    const int32_t chains = row_chains(k.type), uses = chains == 4 ? 4 : 2;
+    const int32_t chains = row_chains(k.type);
+    const int32_t uses = chains == 4 ? 4 : (int)k.type == DECODED_16 ? 1 : 2;
     int32x4_t total[GROUP_REGISTERS][TOKEN_TILE], acc[4][GROUP_REGISTERS][TOKEN_TILE];
     sums_zero(total, s);
     UNROLL
@@ -620,7 +627,7 @@ INLINE void row_256(float *sums, type_256 k, const uint8_t *block, const block_s
                 for (int32_t r = 0; r < n_rows; r++) {
                     UNROLL
                     for (int32_t i = 0; i < uses; i++) {
-                        const int32_t run = chains == 2 ? i * 2 + part : part * 2 + i;
+                        const int32_t run = chains == 2 ? i * 2 + part : part * uses + i;
                         const run_place at = run_at(k.type, quarter, run);
                         int8x16_t w[1][4];
                         run_256(w[0], k.type, block, quarter, run, j, ROW_WORDS, r0 + r, false);
@@ -634,7 +641,7 @@ INLINE void row_256(float *sums, type_256 k, const uint8_t *block, const block_s
             UNROLL
             for (int32_t i = 0; i < chains; i++)
                 scale_add(total, acc[i], scales,
-                          chains == 1 ? quarter * 2 + part : quarter * chains + i, s);
+                          chains == 1 ? quarter * (4 / uses) + part : quarter * chains + i, s);
         }
     }
     end_256(sums, total, k, block, scales, a, s);
@@ -675,6 +682,83 @@ INLINE void tile_256(float *sums, type_256 k, const uint8_t *weights, const uint
     }
 }
 
+/* ---- Decoded blocks of 64 ---- */
+
+INLINE void step_fine(float *sums, const decoded_step *w, const uint8_t *acts, const uint8_t *pairs,
+                      int32_t n_blocks, int32_t m, step s)
+{
+    const type_32 k = {(tensor_type)DECODED_FINE, 0, 0, -1};
+    float32x4_t sum[GROUP_REGISTERS][TOKEN_TILE];
+    int32x4_t acc[GROUP_REGISTERS][TOKEN_TILE];
+    sums_load(sum, sums, s);
+    ROLLED
+    for (int32_t i = 0; i < n_blocks * 4; i++) {
+        const tile_acts a = {acts, NULL, pairs, m};
+        m = tile_m(&a, s);
+        sums_zero(acc, s);
+        UNROLL
+        for (int32_t j = 0; j < 4; j += step_words(s)) {
+            int8x16_t q[GROUP_REGISTERS][4];
+            UNROLL
+            for (int32_t r = 0; r < s.n_rows; r++)
+                run_decoded(q[r], w->words[0][0], i * 4 + j, step_words(s), s.r + r, in_pairs(s));
+            words_dot(acc, q, s.n_rows, step_words(s), tokens_at(&a, i % 2 * 4 + j, s), m,
+                      s.n_tokens, words_fitting(k.type));
+        }
+        end_32(sum, acc, k, (const uint8_t *)w->fine[i], &a, s);
+        acts += i % 2 ? ACT_Q8_32_BYTES * m : 0;
+        pairs += i % 2 ? m / 2 * 2 * 32 : 0;
+    }
+    sums_store(sums, sum, s);
+}
+
+INLINE void tile_fine(float *sums, const uint8_t *weights, const uint8_t *acts, int32_t n_blocks,
+                      int32_t m)
+{
+    uint8_t pairs[PAIRS ? SPAN_BLOCKS * TOKEN_TILE * 32 : 1];
+    for (int32_t b = 0; b < 2 * n_blocks; b++)
+        pairs_make(pairs + b * (m / 2 * 2 * 32), acts + b * ACT_Q8_32_BYTES * m, 8, m);
+#define BODY(t, n_tokens, rows)                                                                    \
+    ROLLED                                                                                         \
+    for (int32_t r = 0; r < GROUP_REGISTERS; r += rows)                                            \
+    step_fine(sums, (const void *)weights, acts, pairs, n_blocks, m, (step){r, rows, t, n_tokens})
+    FOR_TOKENS(m, STEP_TOKENS_32, 8, BODY);
+#undef BODY
+}
+
+/* Tiles of decoded steps, of all coded types. */
+#define DEFINE_TILE_DECODED(tier)                                                                  \
+    static void tile_16_##tier(float *sums, const uint8_t *weights, const uint8_t *acts,           \
+                               int32_t n_blocks, int32_t m)                                        \
+    {                                                                                              \
+        tile_256(sums, (type_256){(tensor_type)DECODED_16, 0, 0, -1}, weights, acts, n_blocks, m); \
+    }                                                                                              \
+    static void tile_32_##tier(float *sums, const uint8_t *weights, const uint8_t *acts,           \
+                               int32_t n_blocks, int32_t m)                                        \
+    {                                                                                              \
+        tile_256(sums, (type_256){(tensor_type)DECODED_32, 0, 0, -1}, weights, acts, n_blocks, m); \
+    }                                                                                              \
+    static void tile_FLOAT_SUBS_##tier(float *sums, const uint8_t *weights, const uint8_t *acts,   \
+                                       int32_t n_blocks, int32_t m)                                \
+    {                                                                                              \
+        tile_fine(sums, weights, acts, n_blocks, m);                                               \
+    }
+#define DEFINE_DOT_CODED(tier, TYPE, name, act, block_k, block_bytes, sub_k, ...)                  \
+    static void decode_##name##_##tier(void *decoded, const uint8_t *block, int32_t n_blocks)      \
+    {                                                                                              \
+        decode_coded(decoded, TYPE_##TYPE, block, n_blocks);                                       \
+    }                                                                                              \
+    static void dot_##name##_##tier(float *y, int64_t ldy, const void *groups, int32_t n_groups,   \
+                                    const void *acts, int32_t n, int64_t k, void *scratch)         \
+    {                                                                                              \
+        dot_decoded(TYPE_##TYPE, act, decode_##name##_##tier, tile_##sub_k##_##tier, false, y,     \
+                    ldy, groups, n_groups, acts, n, k, scratch);                                   \
+    }
+#define SET_CODED(tier, TYPE, name, act_, block_k, block_bytes, sub_k, ...)                        \
+    table->matmul[TYPE_##TYPE].dot = dot_##name##_##tier;                                          \
+    table->matmul[TYPE_##TYPE].tile = tile_##sub_k##_##tier;                                       \
+    table->matmul[TYPE_##TYPE].decode = decode_##name##_##tier;
+
 /* tile_<name>_<tier> and dot_<name>_<tier> of every quantised type. */
 #define DEFINE_TILE_32(tier, TYPE, name, bytes, d, m_part)                                         \
     static void tile_##name##_##tier(float *sums, const uint8_t *weights, const uint8_t *acts,     \
@@ -705,7 +789,9 @@ INLINE void tile_256(float *sums, type_256 k, const uint8_t *weights, const uint
     DEFINE_TILE_256(tier, Q4_K, q4_k, 144, Q4_K_D, Q4_K_DMIN)                                      \
     DEFINE_TILE_256(tier, Q5_K, q5_k, 176, Q5_K_D, Q5_K_DMIN)                                      \
     DEFINE_TILE_256(tier, Q6_K, q6_k, 210, Q6_K_D, -1)                                             \
-    DEFINE_TILE_256(tier, IQ4_XS, iq4_xs, 136, IQ4_XS_D, -1)
+    DEFINE_TILE_256(tier, IQ4_XS, iq4_xs, 136, IQ4_XS_D, -1)                                       \
+    DEFINE_TILE_DECODED(tier)                                                                      \
+    CODED_TYPES(DEFINE_DOT_CODED, tier)
 
 /* Sets dot of the quantised types in a table. */
 #define SET_TILE(table, TYPE, name, tier)                                                          \
@@ -726,4 +812,5 @@ INLINE void tile_256(float *sums, type_256 k, const uint8_t *weights, const uint
         SET_TILE(table, TYPE_Q5_K, q5_k, tier);                                                    \
         SET_TILE(table, TYPE_Q6_K, q6_k, tier);                                                    \
         SET_TILE(table, TYPE_IQ4_XS, iq4_xs, tier);                                                \
+        CODED_TYPES(SET_CODED, tier)                                                               \
     } while (0)

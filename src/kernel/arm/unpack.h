@@ -11,9 +11,17 @@
 #include <arm_neon.h>
 
 #include "kernel/arm/tokens.h"
-#include "kernel/packing.h"
+#include "kernel/decoded.h"
 
 enum { GROUP_REGISTERS = 2 * HALF_REGISTERS };
+
+/* Decoded steps in the place of blocks: of 256 with scales of 16 or 32 weights, or of 64. */
+enum { DECODED_16 = TYPE_LIMIT, DECODED_32, DECODED_FINE };
+
+INLINE bool is_decoded(tensor_type type)
+{
+    return (int)type >= DECODED_16;
+}
 
 /* Register r of a word of the file's block. */
 INLINE uint8x16_t word_at(const uint8_t *block, int32_t part, int64_t word, int32_t r)
@@ -121,6 +129,8 @@ INLINE int32_t weights_offset(tensor_type type)
  * 63 x 127; 1: not even those of two words. */
 INLINE int32_t words_fitting(tensor_type type)
 {
+    if (is_decoded(type)) /* within +-62 */
+        return 2;
     switch (type) {
     case TYPE_Q8_0:
     case TYPE_IQ4_NL:
@@ -189,12 +199,35 @@ INLINE run_place run_at(tensor_type type, int64_t quarter, int32_t run)
     return (run_place){quarter * 2 + run / 2, run % 2 * 4};
 }
 
+/* Words first to first + n - 1 of a decoded step. */
+INLINE void run_decoded(int8x16_t *w, const uint8_t *block, int64_t first, int32_t n, int32_t r,
+                        bool pairs)
+{
+    const decoded_step *step = (const void *)block;
+    uint8x16_t raw[4];
+    UNROLL
+    for (int32_t i = 0; i < n; i++)
+        raw[i] = vld1q_u8(step->words[r / HALF_REGISTERS][first + i] + r % HALF_REGISTERS * 16);
+    UNROLL
+    for (int32_t i = 0; i < n; i += 2) {
+        if (pairs)
+            words_zip(raw + i);
+    }
+    UNROLL
+    for (int32_t i = 0; i < n; i++)
+        w[i] = vreinterpretq_s8_u8(raw[i]);
+}
+
 /* Words j to j + n - 1 of a run, j below 4. */
 INLINE void run_256(int8x16_t *w, tensor_type type, const uint8_t *block, int64_t quarter,
                     int32_t run, int32_t j, int32_t n, int32_t r, bool pairs)
 {
     uint8x16_t raw[4], high[4];
     const run_place at = run_at(type, quarter, run);
+    if (is_decoded(type)) {
+        run_decoded(w, block, at.c * 8 + at.j + j, n, r, pairs);
+        return;
+    }
     switch (type) {
     case TYPE_Q2_K:
         words_at(raw, block, Q2_K_QS, quarter * 4 + j, n, r, pairs);
@@ -302,7 +335,7 @@ typedef struct block_scales {
 
 INLINE int32_t subs_of(tensor_type type)
 {
-    return subs_of_16(type) ? 16 : 8;
+    return subs_of_16(type) || (int)type == DECODED_16 ? 16 : 8;
 }
 
 /* Scales of type's block in the order in which runs end them, and bytes. */
@@ -331,7 +364,12 @@ INLINE void scales_read(block_scales *out, tensor_type type, const uint8_t *bloc
     ROLLED
     for (int32_t r = 0; r < GROUP_REGISTERS; r++) {
         int32x4_t scale[16];
-        if (type == TYPE_IQ4_XS)
+        if (is_decoded(type)) {
+            const decoded_step *step = (const void *)block;
+            UNROLL
+            for (int32_t s = 0; s < n; s++)
+                scale[s] = vld1q_s32(step->scale[s] + r * 4);
+        } else if (type == TYPE_IQ4_XS)
             iq4_xs_scales(scale, block, r);
         else
             row_scales(scale, out, type, block, r);

@@ -119,7 +119,7 @@ void attend_reference(const attention *a, int32_t first, int32_t last, void *scr
         positions own = {.keys = a->keys,
                          .values = a->values,
                          .n = n,
-                         .first = a->window > 0 ? max_i32(n - a->window, 0) : 0,
+                         .first = attend_first_seen(a->window, n),
                          .at = n - 1,
                          .has_bias = a->more->bias.of != NULL,
                          .n_prefix = a->n_prefix[p.row],

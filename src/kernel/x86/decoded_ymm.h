@@ -14,21 +14,16 @@
  *   scale_lanes(scale, wide)      made; wide: the part may exceed int16
  *   pairs_add(sum, a, b)          sum += the two int16 of a times the two of b
  *   start_32(acts, m, offset)     what pays a block's offset, of all tokens of a tile
- *   start_k(acts, m, s, n_subs, offset)   the same of sub-block s */
+ *   start_k(acts, m, s, n_subs, offset)   the same of sub-block s
+ *   start_fine(words, m)          the same of 16 weights of blocks of 64
+ *   CODED_OFFSET, CODED_PARTS     of coded types: the offset, and how many words a part holds */
 #pragma once
 
+#include "kernel/decoded.h"
 #include "kernel/x86/words_8_ymm.h"
 #include "kernel/x86/words_k_ymm.h"
 
-enum { STEP_WORDS = 64, STEP_BLOCKS = 8, STEP_SUBS = 16, CHUNK_TOKENS = 4 };
-
-/* A decoded step: eight blocks of 32 or one of 256, whose d and m are the first. */
-typedef struct decoded_step {
-    uint8_t words[2][STEP_WORDS][HALF_BYTES];
-    float d[STEP_BLOCKS][GROUP_ROWS], m[STEP_BLOCKS][GROUP_ROWS];
-    int32_t scale[STEP_SUBS][GROUP_ROWS];
-    int32_t min[STEP_SUBS / 2][GROUP_ROWS]; /* pairs of int16 */
-} decoded_step;
+enum { CHUNK_TOKENS = 4 };
 
 _Static_assert(sizeof(decoded_step) <= DOT_DECODED_BYTES, "dot's scratch holds a step");
 
@@ -376,13 +371,99 @@ INLINE void chunk_k(const int mt, float *sums, const decoded_step *w, int half, 
     DEFINE_DECODE_K16(name, wide, has_min)                                                         \
     DEFINE_DECODED_K(name, 16, part_words, false, wide, offset, (has_min) ? 8 : 0)
 
+/* ---- Coded types ---- */
+
+/* Makes what decode_coded left what products take. */
+INLINE void step_adapt(decoded_step *to, const int sub_k)
+{
+    const __m256i flip = _mm256_set1_epi8((char)CODED_OFFSET);
+    for (int i = 0; CODED_OFFSET && i < 2 * STEP_WORDS * 2; i++) {
+        uint8_t *at = to->words[0][0] + i * SLICE_BYTES;
+        store_lanes(at, _mm256_xor_si256(load_slice(at, 0), flip));
+    }
+    for (int s = 0; sub_k != FLOAT_SUBS && s < 256 / sub_k; s++)
+        for (int slice = 0; slice < SLICES; slice++) {
+            uint8_t *at = (uint8_t *)to->scale[s];
+            store_lanes(at + slice * SLICE_BYTES, scale_lanes(load_slice(at, slice), true));
+        }
+}
+
+/* Blocks of 64, of two blocks of activations each. */
+INLINE void chunk_fine(const int mt, float *sums, const decoded_step *w, int half,
+                       const uint8_t *acts, int m, const tile_terms *terms, int t0, int n_blocks)
+{
+    const uint8_t *q = w->words[half][0], *x = acts;
+    ROLLED
+    for (int s = 0; s < n_blocks * 4; s++) {
+        __m256i total[CHUNK_TOKENS][2], part[CHUNK_TOKENS][2];
+        UNROLL
+        for (int c = 0; c < 4; c++) {
+            __m256i w0 = load_slice(q + c * HALF_BYTES, 0), w1 = load_slice(q + c * HALF_BYTES, 1);
+            UNROLL
+            for (int t = 0; t < mt; t++) {
+                __m256i v = broadcast_word(x + t * 4);
+                if (c == 0)
+                    part[t][0] = part[t][1] = CODED_OFFSET
+                                                  ? _mm256_set1_epi32(terms->start[s][t0 + t])
+                                                  : _mm256_setzero_si256();
+                part[t][0] = part_add(part[t][0], w0, v, true);
+                part[t][1] = part_add(part[t][1], w1, v, true);
+            }
+            x = stepped(x, m * 4);
+        }
+        const uint8_t *d = x + (s % 2 ? 0 : 4 * m * 4);
+        UNROLL
+        for (int t = 0; t < mt; t++) {
+            __m256 dx = broadcast_float(d + t * 4);
+            UNROLL
+            for (int i = 0; i < 2; i++) {
+                float *to = sums + t * GROUP_ROWS + half * HALF_ROWS + i * SLICE_ROWS;
+                const float *fine = w->fine[s] + half * HALF_ROWS + i * SLICE_ROWS;
+                total[t][i] = part_total(part[t][i], part[t][i], false);
+                _mm256_storeu_ps(
+                    to, add_scaled(_mm256_loadu_ps(to), _mm256_loadu_ps(fine), dx, total[t][i]));
+            }
+        }
+        q += 4 * HALF_BYTES;
+        x += s % 2 ? m * 8 : 0;
+    }
+}
+
+#define DEFINE_DECODED_CODED(X, TYPE, name, act, block_k, block_bytes, sub_k, ...)                 \
+    static void decode_##name(void *decoded, const uint8_t *block, int32_t n_blocks)               \
+    {                                                                                              \
+        decode_coded_avx2(decoded, TYPE_##TYPE, block, n_blocks);                                  \
+        step_adapt(decoded, sub_k);                                                                \
+    }                                                                                              \
+    INLINE void name##_terms(tile_terms *terms, const uint8_t *acts, int m, int n_blocks)          \
+    {                                                                                              \
+        const int n_subs = 256 / (sub_k);                                                          \
+        for (int s = 0; CODED_OFFSET && (sub_k) == FLOAT_SUBS && s < n_blocks * 4; s++)            \
+            store_lanes(terms->start[s],                                                           \
+                        start_fine(acts + s / 2 * ACT_Q8_32_BYTES * m + s % 2 * 16 * m, m));       \
+        for (int s = 0; CODED_OFFSET && (sub_k) != FLOAT_SUBS && s < n_subs; s++)                  \
+            store_lanes(terms->start[s], start_k(acts, m, s, n_subs, CODED_OFFSET));               \
+    }                                                                                              \
+    INLINE void name##_chunk(const int mt, float *sums, const decoded_step *w, int half,           \
+                             const uint8_t *acts, int m, const tile_terms *terms, int t0,          \
+                             int n_blocks)                                                         \
+    {                                                                                              \
+        const int n_subs = 256 / (sub_k);                                                          \
+        if ((sub_k) == FLOAT_SUBS)                                                                 \
+            chunk_fine(mt, sums, w, half, acts, m, terms, t0, n_blocks);                           \
+        else                                                                                       \
+            chunk_k(mt, sums, w, half, acts, m, terms, t0, n_subs, CODED_PARTS(n_subs), true,      \
+                    true, CODED_OFFSET != 0, 0);                                                   \
+    }                                                                                              \
+    DEFINE_DECODED(name)
+
 /* ---- The table ---- */
 
 #define DEFINE_DOT_DECODED(TYPE, name, act, block_k, block_bytes)                                  \
     static void dot_##name##_decoded(float *y, int64_t ldy, const void *groups, int32_t n_groups,  \
                                      const void *acts, int32_t n, int64_t k, void *scratch)        \
     {                                                                                              \
-        dot_decoded(TYPE_##TYPE, act, decode_##name, tile_##name##_decoded, y, ldy, groups,        \
+        dot_decoded(TYPE_##TYPE, act, decode_##name, tile_##name##_decoded, false, y, ldy, groups, \
                     n_groups, acts, n, k, scratch);                                                \
     }
 
@@ -397,8 +478,10 @@ INLINE void chunk_k(const int mt, float *sums, const decoded_step *w, int half, 
 /* Defines decoded_<tier>_set, after the types and MANY_32: blocks of 32 from so many rows. */
 #define DEFINE_DECODED_SET(tier)                                                                   \
     KERNEL_INTEGER_TYPES(DEFINE_DOT_DECODED)                                                       \
+    KERNEL_CODED_TYPES(DEFINE_DOT_DECODED)                                                         \
     void decoded_##tier##_set(kernel_table *table)                                                 \
     {                                                                                              \
         KERNEL_TYPES_32(SET_DECODED_32)                                                            \
         KERNEL_TYPES_256(SET_DECODED_256)                                                          \
+        KERNEL_CODED_TYPES(SET_DECODED_256)                                                        \
     }

@@ -3,6 +3,11 @@
 
 #include "kernel/packing.h"
 
+typedef struct decoded_step decoded_step; /* kernel/decoded.h */
+
+/* Does what decode_coded does, for the tiers of x86. */
+void decode_coded_avx2(decoded_step *to, tensor_type type, const uint8_t *block, int32_t n_blocks);
+
 /* Scratch of the amx tier's dot, any k. */
 enum { AMX_SCRATCH_BYTES = 640 << 10 };
 
@@ -11,6 +16,8 @@ void pack_avx2_set(kernel_table *table);
 /* Products of decoded weights: types with blocks of 256, and dot_many of the others. */
 void decoded_avx2_set(kernel_table *table);
 void decoded_avxvnni_set(kernel_table *table);
+/* The coded types. */
+void decoded_avx512_set(kernel_table *table);
 /* quantise to ACT_Q8_32 and ACT_Q8_256. */
 void quantise_avx2_set(kernel_table *table);
 /* read, int8_peak and float_peak. */

@@ -93,11 +93,17 @@ static const attention_tensors *present_layer(const model_pass *p)
     return &p->r->layout->layer[p->layer].attention;
 }
 
+/* The present layer's keys and values. */
+static const kv_store *layer_kv(const model_pass *p, const text_cache *cache)
+{
+    return kv_in(cache, p->r->layout->layer[p->layer].kv.store);
+}
+
 /* Turns to the layer's slots of a store; an encoder's serve the layer that is under way alone. */
 static void set_slots(const model_pass *p, attend_layer *a, const kv_store *kv)
 {
     const int32_t layer =
-        shape_encodes(&p->r->layout->shape) ? 0 : p->r->layout->layer[p->layer].kv;
+        shape_encodes(&p->r->layout->shape) ? 0 : p->r->layout->layer[p->layer].kv.index;
     a->head.keys = kv_at(kv, KV_KEYS, layer, 0);
     a->head.values = kv_at(kv, KV_VALUES, layer, 0);
     a->key_bytes = kv->side[KV_KEYS].head_bytes;
@@ -167,7 +173,7 @@ static void see_all(const model_pass *p, attend_layer *a, const text_cache *cach
         seen[i] = n;
         nothing[i] = 0;
     }
-    set_slots(p, a, kv_of(cache));
+    set_slots(p, a, layer_kv(p, cache));
     a->head.n_prefix = seen + first;
     a->head.n_path = nothing + first;
 }
@@ -199,7 +205,7 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
     const attention_shape *shape = present_shape(p);
     workspace *ws = p->r->ws;
     const text_cache *cache = p->groups[ws->group[first]].cache;
-    const kv_store *kv = kv_of(cache);
+    const kv_store *kv = layer_kv(p, cache);
     const workspace_buffer *partials = block_buffer(p, p->walk.step, ATTEND_PARTIALS);
     a->head = (attention){.kernels = p->r->kernels,
                           .format = kv->store.shape.format,
@@ -265,7 +271,7 @@ static int64_t attend_size(const model_pass *p)
     int64_t positions = 0;
     for (int32_t i = 0; i < p->n_rows; i++) {
         int32_t seen = attended(p, i);
-        positions += a->window ? min_i32(seen, a->window) : seen;
+        positions += seen - attend_first_seen(a->window, seen);
     }
     return positions * (attention_queries(a) + attention_out(a)) / 2;
 }
@@ -275,7 +281,7 @@ static drey_status attend_away(model_pass *p, int32_t first, int32_t end, int32_
                                drey_error *err)
 {
     const int32_t group = p->r->ws->group[first];
-    const kv_store *kv = kv_of(p->groups[group].cache);
+    const kv_store *kv = layer_kv(p, p->groups[group].cache);
     attend_layer *l = mix_buffer(p, ATTEND_RUNS);
     int32_t n, chunk = pass_offload_chunks(p, group, p->layer, &n);
     p->n_runs = 1;

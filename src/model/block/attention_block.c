@@ -95,6 +95,15 @@ static drey_status bind_buckets(binder *b, attention_tensors *t)
     return DREY_OK;
 }
 
+/* Values have a factor, and so what attention adds. */
+static drey_status scale_values(const binder *b, attention_tensors *t)
+{
+    float scale = 1;
+    TRY(binder_number_if(b, "attention.value_scale", &scale));
+    t->added.scale *= scale != 0 ? scale : 1;
+    return DREY_OK;
+}
+
 static drey_status bind(binder *b, layer_layout *y)
 {
     const model_shape *s = &b->layout->shape;
@@ -109,14 +118,15 @@ static drey_status bind(binder *b, layer_layout *y)
     TRY(bind_norm(b, t));
     TRY(block_bind_head_norms(b, t));
     TRY(bind_buckets(b, t));
-    if (s->arch->sinks)
+    if (s->arch->sinks || binder_has(b, "attn_sinks.weight"))
         TRY(bind_vector(b, "attn_sinks.weight", a->n_heads, &t->positions.sinks));
     TRY(bind_vector_if(b, "attn_output.bias", s->n_embd, &t->added.bias));
     if (halves)
         TRY(bind_vector_if(b, "attn_o.bias", s->n_embd, &t->added.bias));
     if (s->arch->post_norms)
         TRY(bind_vector(b, "post_attention_norm.weight", s->n_embd, &t->added.norm));
-    return block_bind_sums(b, "attn_norm", &t->added);
+    TRY(block_bind_sums(b, "attn_norm", &t->added));
+    return s->arch->keys & KEYS_VALUE_SCALE ? scale_values(b, t) : DREY_OK;
 }
 
 /* ---- Steps ---- */
@@ -174,7 +184,7 @@ static void rotate(const model_pass *p, const attention_shape *a, float *x, int3
 /* The factor of a position's queries. */
 static float temperature_of(const model_shape *s, int32_t position)
 {
-    const int32_t lengths = position / s->temperature.length;
+    const int32_t lengths = (position + s->temperature.after) / s->temperature.length;
     return (float)(1 + (double)s->temperature.scale * log_f64(1.0 + lengths));
 }
 
@@ -207,7 +217,8 @@ static void store_row(model_pass *p, const program_step *at, int32_t i, void *sc
     const attention_shape *a = layer_attention(s, at->layer);
     const attention_tensors *y = &layer_of(p, at)->attention;
     workspace *ws = p->r->ws;
-    const kv_store *kv = kv_of(p->groups[ws->group[i]].cache);
+    const layer_place place = layer_of(p, at)->kv;
+    const kv_store *kv = kv_in(p->groups[ws->group[i]].cache, place.store);
     float *q = block_row(p, at, ATTEND_Q, i), *k = block_row(p, at, ATTEND_K, i),
           *v = block_row(p, at, ATTEND_V, i);
     if (y->q_bias)
@@ -219,13 +230,12 @@ static void store_row(model_pass *p, const program_step *at, int32_t i, void *sc
     if (!y->head_norm.rotated)
         norm_heads(p, at, q, k);
     rotate(p, a, q, i, a->n_heads);
-    if (s->temperature.scale > 0)
+    if (s->temperature.scale > 0 && (!s->temperature.still_alone || a->rope == ROPE_OF_NONE))
         pass_scale(q, temperature_of(s, ws->position[i]), attention_queries(a));
     rotate(p, a, k, i, a->n_heads_kv);
     if (y->head_norm.rotated)
         norm_heads(p, at, q, k);
-    block_store_heads(p, at, kv, shape_encodes(s) ? 0 : layer_of(p, at)->kv, i, ws->slot[i],
-                      scratch);
+    block_store_heads(p, at, kv, shape_encodes(s) ? 0 : place.index, i, ws->slot[i], scratch);
 }
 
 static void store_rows(model_pass *p, const program_step *s, int32_t from, int32_t to,

@@ -14,7 +14,8 @@ static drey_status bind_unit_norms(binder *b, attention_tensors *t)
 {
     const model_shape *s = &b->layout->shape;
     const attention_shape *a = layer_attention(s, b->layer);
-    if (a->rope == ROPE_OF_NONE)
+    enum { WITHOUT = 128 }; /* experts of the Llama 4 that has no such norms */
+    if (a->rope == ROPE_OF_NONE || s->experts.router.n_experts == WITHOUT)
         return DREY_OK;
     bind_ones(b, a->head_dim, &t->head_norm.q);
     t->head_norm.k = t->head_norm.q;

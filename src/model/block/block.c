@@ -43,14 +43,6 @@ block_list list_blocks(const model_shape *s)
     return list;
 }
 
-bool layer_attends(const model_shape *s, int32_t layer)
-{
-    bool attends = false;
-    for (const block_class *const *b = layer_blocks(s, layer); *b; b++)
-        attends = attends || (*b)->attends;
-    return attends;
-}
-
 /* The block that has a layer's state; NULL: none has. */
 static const block_class *state_block(const model_shape *s, int32_t layer)
 {
@@ -60,29 +52,74 @@ static const block_class *state_block(const model_shape *s, int32_t layer)
     return *b;
 }
 
-const store_class *layer_store(const model_shape *s, int32_t layer)
+/* The store of this class and these sizes, which is added if there is none. */
+static int32_t find_store(cache_spec *spec, const store_class *class, const store_shape *shape)
 {
-    const block_class *block = state_block(s, layer);
-    return block ? block->store : NULL;
+    int32_t i = 0;
+    for (; i < spec->n_stores; i++) {
+        const store_shape *has = &spec->store[i].shape;
+        if (spec->store[i].class == class && has->n_heads == shape->n_heads &&
+            has->k_dim == shape->k_dim && has->v_dim == shape->v_dim &&
+            has->n_key_heads == shape->n_key_heads && has->n_taps == shape->n_taps)
+            return i;
+    }
+    assert(i < CACHE_STORES);
+    spec->store[i].class = class;
+    spec->store[i].shape = *shape;
+    spec->n_stores++;
+    return i;
 }
 
-/* Counts a layer in the store of its state. */
-static void add_state(cache_spec *spec, const model_shape *s, int32_t layer)
+static layer_place place_in(cache_spec *spec, const store_class *class, const store_shape *shape)
 {
-    const block_class *block = state_block(s, layer);
-    int32_t i = 1;
-    if (!block)
-        return;
-    while (i < spec->n_stores && spec->store[i].class != block->store)
-        i++;
-    assert(i < CACHE_STORES);
-    if (i == spec->n_stores) {
-        spec->n_stores++;
-        spec->store[i].class = block->store;
-        spec->store[i].shape = (store_shape){.format = KV_F32};
-        block->store_shape(s, layer, &spec->store[i].shape);
+    const int32_t store = find_store(spec, class, shape);
+    return (layer_place){store, spec->store[store].shape.n_layers++};
+}
+
+static store_shape kv_shape(const attention_shape *a, kv_format format)
+{
+    return (store_shape){
+        .n_heads = a->n_heads_kv, .k_dim = a->head_dim, .v_dim = a->v_dim, .format = format};
+}
+
+static bool attends(const model_shape *s, int32_t layer)
+{
+    bool has = false;
+    for (const block_class *const *b = layer_blocks(s, layer); *b; b++)
+        has = has || (*b)->attends;
+    return has;
+}
+
+/* Places of the layers in stores; the first store has keys and values, if only of no layer. */
+static void add_layers(cache_spec *spec, const model_shape *s, kv_format format,
+                       layer_layout *layer)
+{
+    const store_shape first = kv_shape(&s->attention[0], format);
+    (void)find_store(spec, &kv_class, &first);
+    for (int32_t i = 0; i < s->n_layers; i++) {
+        const attention_shape *a = layer_attention(s, i);
+        const block_class *block = s->arch ? state_block(s, i) : NULL;
+        layer_place kv = {.store = -1}, state = {.store = -1};
+        if (a && (!s->arch || attends(s, i))) {
+            const store_shape shape = kv_shape(a, format);
+            kv = place_in(spec, &kv_class, &shape);
+        }
+        if (block) {
+            store_shape shape = {.format = KV_F32};
+            block->store_shape(s, i, &shape);
+            state = place_in(spec, block->store, &shape);
+        }
+        if (layer) {
+            layer[i].kv = kv;
+            layer[i].state = state;
+        }
     }
-    spec->store[i].shape.n_layers++;
+}
+
+void place_layers(model_layout *l)
+{
+    cache_spec spec = {.n_stores = 0};
+    add_layers(&spec, &l->shape, KV_F16, l->layer);
 }
 
 int32_t model_state_stride(const model_shape *s)
@@ -104,22 +141,9 @@ int32_t model_state_stride(const model_shape *s)
 
 cache_spec model_cache_spec(const model_shape *s, kv_format format)
 {
-    const bool states = shape_has_states(s);
-    store_shape shape = {.n_layers = s->n_layers,
-                         .n_heads = s->attention[0].n_heads_kv,
-                         .k_dim = s->attention[0].head_dim,
-                         .v_dim = s->attention[0].v_dim,
-                         .format = format};
-    cache_spec spec = {.store = {{&kv_class, shape}}, .n_stores = 1};
-    if (!states)
-        return spec;
-    spec.in_blocks = true;
-    spec.stride = s->recurrent.stride;
-    spec.store[0].shape.n_layers = 0;
-    for (int32_t i = 0; i < s->n_layers; i++) {
-        spec.store[0].shape.n_layers += layer_attends(s, i);
-        add_state(&spec, s, i);
-    }
+    cache_spec spec = {.in_blocks = shape_has_states(s)};
+    spec.stride = spec.in_blocks ? s->recurrent.stride : 0;
+    add_layers(&spec, s, format, NULL);
     return spec;
 }
 

@@ -47,10 +47,8 @@ const block_class *const *layer_blocks(const model_shape *s, int32_t layer);
 /* The kinds of all layers' blocks. */
 block_list list_blocks(const model_shape *s);
 
-/* One of its blocks has keys and values. */
-bool layer_attends(const model_shape *s, int32_t layer);
-/* The store of its state; NULL: it has none. */
-const store_class *layer_store(const model_shape *s, int32_t layer);
+/* Says in which stores of model_cache_spec the layers have their places. */
+void place_layers(model_layout *l);
 
 /* ends_block stands for what is around the layers: it has buffers, and binds and writes nothing.
  * What comes before the layers: rows become the residual stream; and what comes after them: logits,

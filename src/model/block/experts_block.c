@@ -132,6 +132,17 @@ static drey_status bind_biases(binder *b, expert_tensors *t)
     return DREY_OK;
 }
 
+/* Scales of each expert's products, where the file has them. */
+static drey_status bind_scales(binder *b, expert_tensors *t)
+{
+    const int64_t n = b->layout->shape.experts.router.n_experts;
+    const bool fused = binder_has(b, "ffn_gate_up_exps.scale");
+    const char *both = "ffn_gate_up_exps.scale";
+    TRY(bind_vector_if(b, fused ? both : "ffn_gate_exps.scale", n, &t->gate_scale));
+    TRY(bind_vector_if(b, fused ? both : "ffn_up_exps.scale", n, &t->up_scale));
+    return bind_vector_if(b, "ffn_down_exps.scale", n, &t->down_scale);
+}
+
 static drey_status bind(binder *b, layer_layout *y)
 {
     const model_shape *s = &b->layout->shape;
@@ -148,7 +159,15 @@ static drey_status bind(binder *b, layer_layout *y)
         TRY(bind_vector_if(b, "exp_probs_b", n, &t->choice_bias));
     TRY(bind_vector_if(b, "ffn_gate_inp_shexp.weight", d, &t->shared_gate));
     TRY(bind_biases(b, t));
-    return block_bind_ffn(b, y);
+    TRY(bind_scales(b, t));
+    if (s->arch->keys & KEYS_CLAMPS) {
+        TRY(binder_number_if(b, "swiglu_clamp_exp", &t->act.limit));
+        TRY(binder_number_if(b, "swiglu_clamp_shexp", &y->ffn.act.limit));
+    }
+    TRY(block_bind_ffn(b, y));
+    if (n_ff > 0 && shape_has_form(s, FORM_MEAN_SHARED))
+        y->ffn.added.scale *= 0.5f;
+    return DREY_OK;
 }
 
 /* ---- The choice ---- */
@@ -235,10 +254,15 @@ static void step_gather(model_pass *p, int32_t from, int32_t to, int32_t thread)
     (void)thread;
     const int32_t *place = mix_buffer(p, EXPERTS_PLACE);
     float *rows = mix_buffer(p, EXPERTS_ROWS);
+    const model_shape *s = &p->r->layout->shape;
+    const bool weighed = shape_has_form(s, FORM_WEIGHED_INPUTS);
     int64_t n_used = router_of(p)->n_used, ld = pass_embd_ld(p);
-    for (int64_t i = from * n_used; i < to * n_used; i++)
-        memcpy(rows + place[i] * ld, p->r->ws->y + i / n_used * ld,
-               (size_t)p->r->layout->shape.n_embd * sizeof(float));
+    for (int64_t i = from * n_used; i < to * n_used; i++) {
+        float *row = rows + place[i] * ld;
+        memcpy(row, p->r->ws->y + i / n_used * ld, (size_t)s->n_embd * sizeof(float));
+        if (weighed)
+            pass_scale(row, ((float *)mix_buffer(p, EXPERTS_WEIGHT))[i], s->n_embd);
+    }
 }
 
 static void bring(model_pass *p)
@@ -416,6 +440,13 @@ static void add_bias(const model_pass *p, float *x, const float *bias, int32_t e
         p->r->kernels->add(x, bias + expert * n, n);
 }
 
+/* Multiplies with an expert's scale, where there is one. */
+static void scale_by(float *x, const float *scale, int32_t expert, int64_t n)
+{
+    if (scale)
+        pass_scale(x, scale[expert], n);
+}
+
 /* Biases and activation, quantised for Down. */
 static void activate(const model_pass *p, int32_t i)
 {
@@ -425,6 +456,8 @@ static void activate(const model_pass *p, int32_t i)
     for (int32_t row = first; row < first + run.n; row++) {
         float *gate = block_row(p, p->walk.step, FFN_GATE, row);
         float *up = block_row(p, p->walk.step, FFN_UP, row);
+        scale_by(gate, e->gate_scale, run.expert, p->source_k);
+        scale_by(up, e->up_scale, run.expert, p->source_k);
         add_bias(p, gate, e->gate_bias, run.expert, p->source_k);
         add_bias(p, up, e->up_bias, run.expert, p->source_k);
         pass_activate(p->r, &e->act, gate, up, p->source_k);
@@ -541,13 +574,15 @@ static void step_sum(model_pass *p, const program_step *at, int32_t from, int32_
     int64_t n = p->r->layout->shape.n_embd, ld = pass_embd_ld(p);
     const expert_tensors *e = experts_of(p);
     bool shared = p->r->layout->layer[p->layer].ffn.up;
+    const bool weighed = shape_has_form(&p->r->layout->shape, FORM_WEIGHED_INPUTS);
     for (int32_t i = from; i < to; i++) {
         float *y = p->r->ws->y + i * ld;
         memset(y, 0, (size_t)n * sizeof *y);
         for (int64_t j = (int64_t)i * n_used; j < (int64_t)(i + 1) * n_used; j++) {
             float *of = block_row(p, at, EXPERTS_ROWS, place[j]);
+            scale_by(of, e->down_scale, chosen[j], n);
             add_bias(p, of, e->down_bias, chosen[j], n);
-            add_weighted(y, of, counts[j], n);
+            add_weighted(y, of, weighed ? 1.0f : counts[j], n);
         }
         if (shared)
             add_weighted(y, block_row(p, at, EXPERTS_SHARED, i),

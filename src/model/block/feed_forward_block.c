@@ -1,7 +1,6 @@
 /* Two products with an activation between them: see block.h. */
 #include "base/fmath.h"
 #include "common/num.h"
-#include "gguf/gguf.h"
 #include "model/binder.h"
 #include "model/block/block.h"
 #include "model/pass_steps.h"
@@ -15,32 +14,16 @@ static bool has_gate(const binder *b)
     return kind == FFN_SWIGLU || kind == FFN_SWIGLU_CUT || kind == FFN_GEGLU;
 }
 
-/* A number of the layer: the key has one for each, or one for all. */
-static drey_status read_own(const binder *b, const char *name, double *out)
-{
-    const gguf_key *key = gguf_find_key(b->g, name);
-    const uint64_t i = key && key->n_items > 1 ? (uint64_t)b->layer : 0;
-    const gguf_kind kind = key && key->kind == GGUF_ARRAY ? key->item_kind : GGUF_F32;
-    if (!key || i >= key->n_items || kind == GGUF_STRING ||
-        (key->kind != GGUF_ARRAY && !gguf_key_is(key, GGUF_WANT_NUMBER)))
-        FAIL(b->err, DREY_ERR_FORMAT, "key %s has no number for layer %d; the file is broken", name,
-             b->layer);
-    *out = gguf_item_number(key, i);
-    return DREY_OK;
-}
-
 /* Files have what softplus makes the factors of. */
 static drey_status read_xielu(const binder *b, act_numbers *out)
 {
-    double p, n, beta, eps;
-    TRY(read_own(b, "xielu.alpha_p", &p));
-    TRY(read_own(b, "xielu.alpha_n", &n));
-    TRY(read_own(b, "xielu.beta", &beta));
-    TRY(read_own(b, "xielu.eps", &eps));
-    out->xielu.p = (float)log_f64(1 + exp_f64(p));
-    out->xielu.n = (float)(beta + log_f64(1 + exp_f64(n)));
-    out->xielu.b = (float)beta;
-    out->xielu.eps = (float)eps;
+    float p = 0, n = 0;
+    TRY(binder_number(b, "xielu.alpha_p", &p));
+    TRY(binder_number(b, "xielu.alpha_n", &n));
+    TRY(binder_number(b, "xielu.beta", &out->xielu.b));
+    TRY(binder_number(b, "xielu.eps", &out->xielu.eps));
+    out->xielu.p = (float)log_f64(1 + exp_f64((double)p));
+    out->xielu.n = (float)((double)out->xielu.b + log_f64(1 + exp_f64((double)n)));
     return DREY_OK;
 }
 
@@ -64,6 +47,8 @@ static drey_status bind(binder *b, layer_layout *y)
     TRY(bind_vector_if(b, "ffn_up.bias", n, &t->up_bias));
     if (s->arch->ffn == FFN_XIELU)
         TRY(read_xielu(b, &t->act));
+    if (s->arch->keys & KEYS_CLAMPS)
+        TRY(binder_number_if(b, "swiglu_clamp_shexp", &t->act.limit));
     return block_bind_ffn(b, y);
 }
 

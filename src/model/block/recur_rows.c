@@ -14,7 +14,7 @@ static const layer_layout *present_layer(const model_pass *p)
 
 static recurrent_store *store_of(const model_pass *p, const text_cache *cache)
 {
-    return recurrent_of(cache, layer_store(&p->r->layout->shape, p->walk.step->layer));
+    return recurrent_of(cache, present_layer(p)->state.store);
 }
 
 /* The rows of one group, in the order of their paths: deferred ones, which stand after the pass's
@@ -27,7 +27,7 @@ static void walk_group(model_pass *p, int32_t group, int32_t unit, recurrent_row
     const int32_t end = cache_end(g->cache);
     recurrent_walk w = {.store = store_of(p, g->cache),
                         .cache = g->cache,
-                        .layer = present_layer(p)->state,
+                        .layer = present_layer(p)->state.index,
                         .unit = unit,
                         .thread = thread};
     recurrent_walk_begin(&w, compute, p);
@@ -72,7 +72,7 @@ void block_recur(model_pass *p, recurrent_rows_fn *compute)
         pool_run(p->r->pool, recur_thread, &units);
     for (int32_t g = 0; g < p->n_groups; g++)
         recurrent_advanced(store_of(p, p->groups[g].cache), p->groups[g].cache,
-                           present_layer(p)->state);
+                           present_layer(p)->state.index);
     if (p->r->trace)
         trace_add(p->r->trace, 0, TRACE_ATTEND, start, clock_ns(), p->n_rows);
 }

@@ -101,7 +101,8 @@ static drey_status bind(binder *b, layer_layout *y)
     TRY(bind_matrix(b, "shortconv.in_proj.weight", 3 * (int64_t)s->n_embd, s->n_embd, &t->in));
     TRY(bind_matrix(b, "shortconv.out_proj.weight", s->n_embd, s->n_embd, &t->out));
     TRY(bind_vectors(b, "shortconv.conv.weight", s->recurrent.n_taps + 1, s->n_embd, &t->taps));
-    return bind_vector(b, "attn_norm.weight", s->n_embd, &t->norm);
+    TRY(bind_vector(b, "attn_norm.weight", s->n_embd, &t->norm));
+    return block_bind_sums(b, "attn_norm", &t->added);
 }
 
 static void norm(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
@@ -186,3 +187,17 @@ const block_class short_conv_block = {.name = "short convolution",
                                       .needs = needs,
                                       .store = &conv_class.store,
                                       .store_shape = sizes};
+
+/* ---- Layers ---- */
+
+/* `layer` counts those before the first one, which others have. */
+static const block_class *const *blocks_of(const model_shape *s, int32_t layer)
+{
+    static const block_class *const blocks[2][2][3] = {
+        {{&short_conv_block, &feed_forward_block}, {&short_conv_block, &experts_block}},
+        {{&attention_block, &feed_forward_block}, {&attention_block, &experts_block}}};
+    const int32_t own = layer - s->first_layer;
+    return blocks[layer_attention(s, own) != NULL][layer_has_experts(s, own)];
+}
+
+const arch_layers short_conv_layers = {blocks_of, true};

@@ -31,3 +31,4 @@
 #define build_q5_k_amx   emulated_build_q5_k_amx
 #define build_q6_k_amx   emulated_build_q6_k_amx
 #define build_iq4_xs_amx emulated_build_iq4_xs_amx
+#define build_coded_amx  emulated_build_coded_amx

@@ -177,6 +177,12 @@ static void add_layer(eagle_tensors *t)
     add_random(t, "blk.0.ffn_down.weight", e->n_ff, d, e->knows ? 0 : 2);
 }
 
+static const char *last_norm(const eagle_file *e)
+{
+    const char *usual = "output_norm.weight";
+    return gguf_find_tensor(e->target, usual) ? usual : "token_embd_norm.weight";
+}
+
 static void add_vocabulary(eagle_tensors *t)
 {
     const eagle_file *e = t->file;
@@ -194,7 +200,7 @@ static void add_vocabulary(eagle_tensors *t)
     if (cut)
         add_d2t(t);
     if (e->knows)
-        copy_rows(t, "output_norm.weight", "output_norm.weight", 1, true);
+        copy_rows(t, "output_norm.weight", last_norm(e), 1, true);
     else
         add_norm(t, "output_norm.weight");
 }

@@ -64,13 +64,12 @@ enum { SUM_Q = BUFFER_OWN, SUM_K, SUM_V, SUM_OUT };
 
 static void needs(buffer_needs *n)
 {
-    const model_shape *s = n->shape;
-    const attention_shape *a = &s->attention[0];
+    const attention_shape *a = &n->shape->attention[0];
     need_rows(n, SUM_Q, n->n_rows, attention_queries(a));
     need_rows(n, SUM_K, n->n_rows, attention_keys(a));
     need_rows(n, SUM_V, n->n_rows, attention_values(a));
     need_rows(n, SUM_OUT, n->n_rows, attention_out(a));
-    need_acts(n, n->n_rows, max_i64(attention_out(a), s->n_embd), 1);
+    need_acts(n, n->n_rows, max_i64(attention_out(a), n->shape->n_embd), 1);
 }
 
 typedef struct sum_tensors {
@@ -94,7 +93,8 @@ static drey_status bind(binder *b, layer_layout *y)
     TRY(bind_matrix(b, "attn_k.weight", n_k, s->n_embd, &t->k));
     TRY(bind_matrix(b, "attn_v.weight", n_v, s->n_embd, &t->v));
     TRY(bind_matrix(b, "attn_output.weight", s->n_embd, attention_out(a), &t->o));
-    return bind_vector(b, "attn_norm.weight", s->n_embd, &t->norm);
+    TRY(bind_vector(b, "attn_norm.weight", s->n_embd, &t->norm));
+    return block_bind_sums(b, "attn_norm", &t->added);
 }
 
 static void norm(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
@@ -124,8 +124,8 @@ static void compute(void *user, int32_t thread, int32_t unit, const float *state
 {
     (void)thread;
     const model_pass *p = user;
-    const attention_shape *a = &p->r->layout->shape.attention[0];
-    const store_shape sum = {.n_heads = a->n_heads_kv, .v_dim = a->v_dim};
+    store_shape sum = {.n_layers = 0};
+    sizes(&p->r->layout->shape, 0, &sum);
     for (int32_t i = 0; i < n; i++) {
         float *out = block_row(p, p->walk.step, SUM_V, rows[i].row) + unit * sum.v_dim;
         make_record(p, p->walk.step, unit, &rows[i]);

@@ -6,8 +6,8 @@
 #include "session/session.h"
 #include "state/cache.h"
 #include "state/recurrent.h"
+#include "support/logit_toys.h"
 #include "support/rng.h"
-#include "support/toys/family_toys.h"
 #include "support/writing.h"
 
 enum { N_PROMPT = 100, N_MORE = 40, MOST_LOGITS = 1024, N_STARTS = 3 };

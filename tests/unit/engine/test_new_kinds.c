@@ -57,13 +57,14 @@ TEST(an_architecture_is_a_row)
             temp_path("added.gguf"));
 }
 
-static drey_session *open_sum(drey_model **m)
+static drey_session *open_sum(drey_model **m, int32_t n_context)
 {
     toy_options toy = toy_default();
+    toy.n_context = n_context;
     arch_of_test = &sum_arch;
     toy.architecture = sum_arch.name;
     *m = toy_open("sum.gguf", &toy);
-    drey_engine_options o = plain_options(*m, N_PROMPT + N_TEXT + 4, 1);
+    drey_engine_options o = plain_options(*m, n_context, 1);
     return open_alone(&o, NULL);
 }
 
@@ -76,7 +77,17 @@ static void close_sum(drey_session *s, drey_model *m)
 
 static recurrent_store *state_of(text_cache *cache)
 {
-    return recurrent_of(cache, cache_store(cache, 1)->class);
+    return recurrent_of(cache, 1);
+}
+
+static void decode(drey_session *s, int32_t n)
+{
+    const pass_row row = {.token = 50, .parent = -1};
+    for (int32_t i = 0; i < n; i++) {
+        pass_group group = {.cache = &s->target_cache, .rows = &row, .n = 1, .head = HEAD_ALL};
+        MUST(pass_run, &s->target, &group, 1);
+        cache_commit(&s->target_cache, (int32_t[]){0}, 1);
+    }
 }
 
 /* A prompt takes its states along; other passes advance what was certain when they began; the rest
@@ -85,30 +96,21 @@ static recurrent_store *state_of(text_cache *cache)
 TEST(a_state_goes_back_to_those_before)
 {
     drey_model *m;
-    drey_session *s = open_sum(&m);
+    drey_session *s = open_sum(&m, N_PROMPT + N_TEXT + 4);
     text_cache *cache = &s->target_cache;
     recurrent_store *r = state_of(cache);
-    const pass_row row = {.token = 50, .parent = -1};
     assert_int_equal(r->store.shape.n_layers, 1); /* of three, every other one */
     MUST(pass_prompt, &s->target, prompt, 37, 37, HEAD_NONE, NULL, NULL);
     assert_true(r->base[0] == 32 && cache_certain(cache) == 32 && cache_has_previous(cache));
     assert_int_equal(cache_cut(cache, 35), 35);
-    for (int32_t i = 0; i < 15; i++) {
-        pass_group group = {.cache = cache, .rows = &row, .n = 1, .head = HEAD_ALL};
-        MUST(pass_run, &s->target, &group, 1);
-        cache_commit(cache, (int32_t[]){0}, 1);
-    }
+    decode(s, 15);
     assert_true(r->base[0] == 48 && cache_end(cache) == 50);
     assert_int_equal(cache_cut(cache, 49), 49);
     assert_int_equal(cache_cut(cache, 40), 32);
     assert_true(r->base[0] == 32 && cache_end(cache) == 32 && !cache_has_previous(cache));
     assert_int_equal(cache_cut(cache, 30), 0);
     MUST(pass_prompt, &s->target, prompt, 70, 9, HEAD_NONE, NULL, NULL);
-    for (int32_t i = 0; i < 20; i++) {
-        pass_group group = {.cache = cache, .rows = &row, .n = 1, .head = HEAD_ALL};
-        MUST(pass_run, &s->target, &group, 1);
-        cache_commit(cache, (int32_t[]){0}, 1);
-    }
+    decode(s, 20);
     assert_true(cache_end(cache) == 90 && cache_kept_at(cache, 48) >= 0); /* the prompt's mark */
     assert_int_equal(cache_whole(cache, 70, 0), 64);                      /* a regular one */
     assert_int_equal(cache_cut(cache, 63), 48);
@@ -116,11 +118,30 @@ TEST(a_state_goes_back_to_those_before)
     close_sum(s, m);
 }
 
+/* The next turn of a conversation parts from the text some tokens before the last prompt's end. */
+TEST(a_turn_reads_what_is_new)
+{
+    enum { LONG = 20000, ANSWER = 70, SHORT_OF = 5 };
+    drey_model *m;
+    drey_session *s = open_sum(&m, LONG + 2 * ANSWER);
+    text_cache *cache = &s->target_cache;
+    for (int32_t end = LONG - 15; end < LONG; end++) {
+        MUST(cache_make_up, cache, end - N_PROMPT);
+        MUST(pass_prompt, &s->target, prompt, N_PROMPT, 32, HEAD_NONE, NULL, NULL);
+        decode(s, ANSWER);
+        const int32_t known = cache_cut(cache, end - SHORT_OF);
+        assert_true(known > end - SHORT_OF - 2 * RECURRENT_BLOCK);
+        if (end > LONG - 14)
+            end += 6; /* some of the places in a block */
+    }
+    close_sum(s, m);
+}
+
 /* The states of a text do not depend on how it was read, nor on what was read before. */
 TEST(a_state_has_one_history)
 {
     drey_model *m;
-    drey_session *s = open_sum(&m);
+    drey_session *s = open_sum(&m, N_PROMPT + N_TEXT + 4);
     text_cache *cache = &s->target_cache;
     static uint8_t want[1 << 12];
     const size_t n = cache_state_size(cache, 0);

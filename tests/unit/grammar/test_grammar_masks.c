@@ -383,3 +383,25 @@ TEST(tokens_by_number_and_name)
     vocab_trie_close(&trie);
     vocab_close(&v);
 }
+
+/* What the file suppresses is in no mask: neither as text nor as an end. */
+TEST(suppressed_tokens_are_not_allowed)
+{
+    static const char *const tokens[] = {"a", "b", "ab", "<|end|>", "<|im_end|>", NULL};
+    static const int32_t types[] = {1, 1, 1, 3, 3}, suppressed[] = {2, 3};
+    const vocab_keys keys = {.model = "gpt2",
+                             .tokens = tokens,
+                             .types = types,
+                             .merges = (const char *const[]){"a b", NULL},
+                             .suppressed = suppressed,
+                             .n_suppressed = 2};
+    bound_grammar b;
+    int32_t place;
+    MUST(vocab_make, &b.v, &keys);
+    MUST(vocab_trie_open, &b.trie, b.v.tokenizer);
+    MUST(grammar_open, &b.g, b.trie, DREY_GRAMMAR_GBNF, "root ::= [ab]*", 14);
+    grammar_hold(b.g, &place, 1);
+    place = grammar_now(b.g);
+    assert_int_equal(grammar_mask(b.g, &place)[0], 1 | 2 | 16);
+    unbind(&b);
+}

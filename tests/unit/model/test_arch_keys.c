@@ -1,5 +1,6 @@
 /* Keys and tensors. A file that asks for what drey does not compute is refused by name; what says
  * "not used" is not. */
+#include "support/logit_toys.h"
 #include "support/scene.h"
 #include "engine/engine.h"
 
@@ -140,6 +141,49 @@ TEST(takes_arrays_of_one_number)
          ((toy_key){"attention.sliding_window_pattern", GGUF_ARRAY, 1, NULL})); /* one layer */
     REFUSED(DREY_ERR_UNSUPPORTED, "expert_weights_norm is 1", open_with, "qwen3moe",
             ((toy_key){"expert_weights_norm", GGUF_U32, 1, NULL}));
+}
+
+/* An array of unlike numbers has one for each layer. */
+TEST(layers_have_their_own_numbers)
+{
+    toy_options toy = toy_default();
+    toy.architecture = "qwen3";
+    toy.uneven = true;
+    drey_model *m = toy_open("model.gguf", &toy);
+    const model_shape *s = &m->shape;
+    assert_int_equal(s->n_attentions, 2);
+    for (int32_t i = 0; i < s->n_layers; i++) {
+        assert_int_equal(layer_attention(s, i)->n_heads, i % 2 ? 8 : 4);
+        assert_int_equal(s->layer[i].n_ff, i % 2 ? 64 : 128);
+    }
+    drey_model_close(&m);
+    static const char count[] = "qwen3.block_count";
+    gguf_writer w = {0};
+    size_t at = 0;
+    toy_build(&w, &toy, 0);
+    while (memcmp(w.bytes + at, count, sizeof count - 1) != 0)
+        at++;
+    writer_patch_u32(&w, at + sizeof count - 1 + 4, 5); /* after its kind */
+    assert_true(writer_save(&w, temp_path("model.gguf")));
+    writer_free(&w);
+    REFUSED(DREY_ERR_FORMAT, "head_count has 3 numbers, where the model has 5 layers",
+            drey_model_open, &m, temp_path("model.gguf"));
+    REFUSED(DREY_ERR_FORMAT, "key exaone-moe.attention.sliding_window_pattern has 0 items",
+            open_with, "exaone-moe",
+            ((toy_key){"attention.sliding_window_pattern", GGUF_ARRAY, 0, "bool"}));
+}
+
+/* Blocks for multi-token prediction are none of the layers, also where only a part of one is there.
+ */
+TEST(blocks_that_have_no_part_in_a_text)
+{
+    toy_options toy = toy_default();
+    number_toy(9, &toy);
+    assert_int_equal(toy.n_nextn, 1);
+    drey_model *m = toy_open("model.gguf", &toy);
+    assert_int_equal(m->shape.n_layers, toy.n_layers);
+    assert_true(!m->shape.layer[0].experts && m->shape.layer[1].experts);
+    drey_model_close(&m);
 }
 
 /* Frequencies of the rotation, and blocks that guess tokens after the next one. */

@@ -171,6 +171,30 @@ TEST(biases_decide)
     close_alone(&with);
 }
 
+/* What the file suppresses is as if every text had biases against it. */
+TEST(suppressed_tokens_never_come)
+{
+    static heard plain, h, never;
+    drey_session *alone = open_session(false);
+    write_text(alone, 0, NULL, 0, &plain);
+    const drey_bias biases[] = {{plain.ids[0], -INFINITY}, {66, -1}};
+    write_text(alone, 0, biases, 2, &never);
+    close_alone(&alone);
+    toy_options toy = toy_default();
+    toy.keys = (const toy_key[]){
+        {"/tokenizer.ggml.suppress_tokens", GGUF_ARRAY, plain.ids[0], NULL}, {NULL}};
+    drey_model *kept = target;
+    target = toy_open("suppressed.gguf", &toy);
+    for (int drafts = 0; drafts < 2; drafts++) {
+        drey_session *s = open_session(drafts);
+        write_text(s, 0, biases + 1, 1, &h);
+        assert_memory_equal(h.ids, never.ids, sizeof h.ids);
+        close_alone(&s);
+    }
+    drey_model_close(&target);
+    target = kept;
+}
+
 TEST(what_makes_no_sense_is_refused)
 {
     drey_session *s = open_session(false);

@@ -124,6 +124,15 @@ TEST(architectures)
     }
 }
 
+/* Attention's keys and values are in the file, the other layers' states in memory. */
+TEST(states_next_to_the_file)
+{
+    toy_options toy;
+    const char *name = family_toy(N_FAMILY_TOYS - 1, &toy);
+    toy.n_context = N_CONTEXT;
+    check_toy(name, &toy, DREY_KV_F16);
+}
+
 /* Windows that begin in the file. */
 TEST(windows_in_the_file)
 {

@@ -50,6 +50,38 @@ TEST(sorts_without_room)
     }
 }
 
+#define EACH "{% for m in messages %}[{{ m.content }}]{% endfor %}"
+#define CALLS                                                                                      \
+    "[{\"role\":\"user\",\"content\":\"Hi\"},{\"role\":\"assistant\",\"content\":\"So.\","         \
+    "\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":{\"s\":\"a'\",\"b\":true}}},"     \
+    "{\"function\":{\"name\":\"g\",\"arguments\":{}}}]},{\"role\":\"tool\",\"content\":\"1\"}]"
+
+/* Calls of templates that write none, with their marks as the template's; and the turn after one.
+ */
+TEST(what_templates_leave_out)
+{
+    static const char *const cases[][2] = {
+        {"List of tools: [" EACH,
+         "List of tools: [[Hi][So.<|tool_call_start|>[f(s=\"a'\", b=true), "
+         "g()]<|tool_call_end|>][1]"},
+        {"{# xml_tools #}" EACH,
+         "[Hi][So.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"s\": \"a'\", \"b\": true}}\n"
+         "</tool_call>\n<tool_call>\n{\"name\": \"g\", \"arguments\": {}}\n</tool_call>][1]"},
+        {"{# xml_tools tool_calls #}" EACH, "[Hi][So.][1]"},
+        {"{# <|tool_call>call: #}a<turn|>{{ '\n' }}", "a<turn|>\n<|turn>model\n"},
+        {"{# <|tool_call>call: #}a", "a"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        chat_text out;
+        const drey_chat_request request = {.messages_json = CALLS, .chat_template = cases[i][0]};
+        MUST(chat_render, &request, "", "", &out);
+        assert_string_equal(out.text, cases[i][1]);
+        for (size_t k = 0; k < out.n_plain; k++)
+            assert_null(memmem(out.text + out.plain[k].begin, out.plain[k].end - out.plain[k].begin,
+                               "tool_call", 9));
+        chat_text_free(&out);
+    }
+}
+
 /* Brackets, blocks and operators without end. */
 TEST(nested_templates)
 {

@@ -137,7 +137,7 @@ TEST(pairs_that_met)
     gguf *g = make_file(&r.tokens, LONGEST, &r.merges, r.n_merges);
     hash_key_draw(&key);
     MUST(vocab_init, &v, g, &key);
-    MUST(bpe_init, &b, &v, g);
+    MUST(bpe_init, &b, &v, false, g);
     assert_int_equal(b.slot_mask, 4095);
     assert_in_range(b.n_probes, r.n_merges, 8 * r.n_merges);
     bpe_free(&b);
@@ -153,7 +153,7 @@ TEST(pairs_that_collide)
     gguf *g = make_file(&r.tokens, LONGEST, &r.merges, r.n_merges);
     hash_key key = {.point = 7}; /* texts apart, pairs together */
     MUST(vocab_init, &v, g, &key);
-    REFUSED(DREY_ERR_FORMAT, "merge list", bpe_init, &b, &v, g);
+    REFUSED(DREY_ERR_FORMAT, "merge list", bpe_init, &b, &v, false, g);
     vocab_free(&v);
     gguf_close(&g);
 }

@@ -180,9 +180,11 @@ TEST(unknown_names)
 
 TEST(other_kinds_of_tokenizers)
 {
-    static const char *const kinds[][2] = {{"bert", "WordPiece"},        {"rwkv", "RWKV"},
-                                           {"plamo2", "PLaMo"},          {"gemma4", "characters"},
-                                           {"whitespace", "characters"}, {"none", "no vocabulary"}};
+    static const char *const kinds[][2] = {{"bert", "WordPiece"},
+                                           {"rwkv", "RWKV"},
+                                           {"plamo2", "PLaMo"},
+                                           {"whitespace", "characters"},
+                                           {"none", "no vocabulary"}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         test_vocab v;
         const vocab_keys keys = {.model = kinds[i][0]};

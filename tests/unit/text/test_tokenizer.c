@@ -100,14 +100,14 @@ static void check_goldens(const char *name, const tokenizer *t, bool whole)
 
 TEST(goldens)
 {
-    static const char *const names[] = {"gpt-2",  "qwen2",  "smollm",        "llama-bpe",
-                                        "gpt-4o", "tekken", "sentencepiece", "t5"};
+    static const char *const names[] = {"gpt-2",  "qwen2",         "smollm", "llama-bpe", "gpt-4o",
+                                        "tekken", "sentencepiece", "t5",     "gemma4"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         test_vocab v = vocab_open(names[i]);
-        /* smollm lacks bytes; t5 normalizes; SentencePiece writes U+2581 as a blank, and blanks
-         * after special tokens. */
+        /* smollm lacks bytes; t5 normalizes; SentencePiece and gemma4 write U+2581 as a blank, and
+         * SentencePiece blanks after special tokens. */
         bool whole = strcmp(names[i], "smollm") != 0 && strcmp(names[i], "sentencepiece") != 0 &&
-                     strcmp(names[i], "t5") != 0;
+                     strcmp(names[i], "t5") != 0 && strcmp(names[i], "gemma4") != 0;
         check_goldens(names[i], v.tokenizer, whole);
         vocab_close(&v);
     }
@@ -356,6 +356,40 @@ TEST(ends_of_answers_in_messages)
     }
 }
 
+/* Gemma's begin token always comes, a result ends an answer, and </s> is a tag. A character that
+ * merges alone know, and one that nothing knows, is bytes. */
+TEST(characters)
+{
+    static const char *const tokens[] = {"<bos>",  "<eos>",  "<|tool_response>", "</s>",   "a",
+                                         "b",      "ab",     "\xE2\x96\x81",     "\n",     "\n\n",
+                                         "\n\n\n", "<0xC3>", "<0xA9>",           "<0xFF>", NULL};
+    static const int32_t types[] = {3, 3, 4, 3, 1, 1, 1, 1, 1, 1, 1, 6, 6, 6};
+    const vocab_keys keys = {.model = "gemma4",
+                             .tokens = tokens,
+                             .types = types,
+                             .merges = (const char *const[]){"a b", "\n \n", "\xC3\xA9 b", NULL},
+                             .bos_plus_1 = 1,
+                             .eos_plus_1 = 2};
+    test_vocab v;
+    MUST(vocab_make, &v, &keys);
+    const tokenizer *t = v.tokenizer;
+    assert_true(tokenizer_wants_bos(t));
+    assert_true(tokenizer_is_end(t, 1) && tokenizer_is_end(t, 2) && !tokenizer_is_end(t, 3));
+    vocab_ids_are(t, "", DREY_TOKENIZE_BOS, (int32_t[]){0}, 1);
+    vocab_ids_are(t, "ab a\n\n\nb", 0, (int32_t[]){6, 7, 4, 10, 5}, 5);
+    vocab_ids_are(t, "\n\n\n\n", 0, (int32_t[]){9, 9}, 2);
+    vocab_ids_are(t,
+                  "\xC3\xA9\xC3\xA9"
+                  "b\xFF",
+                  0, (int32_t[]){11, 12, 11, 12, 13}, 5);
+    char text[8];
+    assert_int_equal(tokenizer_piece(t, 13, false, false, text, sizeof text), 1);
+    assert_memory_equal(text, "\xFF", 1);
+    assert_int_equal(tokenizer_piece(t, 7, false, true, text, sizeof text), 1);
+    assert_memory_equal(text, " ", 1);
+    vocab_close(&v);
+}
+
 /* Names of several families stand for one expression. */
 TEST(names_of_one_expression)
 {
@@ -372,6 +406,22 @@ TEST(names_of_one_expression)
         for (int j = 0; j < 2; j++)
             pretokenizer_free(&p[j]);
     }
+}
+
+TEST(suppressed_tokens)
+{
+    static const int32_t ids[] = {5, 1, 3, -1};
+    vocab_keys keys = tiny_keys;
+    test_vocab v;
+    keys.suppressed = ids;
+    keys.n_suppressed = 4;
+    MUST(vocab_make, &v, &keys);
+    size_t n;
+    const int32_t *got = tokenizer_suppressed(v.tokenizer, &n);
+    assert_true(n == 3 && got[0] == 1 && got[1] == 3 && got[2] == 5);
+    for (int32_t id = -1; id < 8; id++)
+        assert_int_equal(tokenizer_is_suppressed(v.tokenizer, id), id == 1 || id == 3 || id == 5);
+    vocab_close(&v);
 }
 
 TEST(begin_of_text)
@@ -486,6 +536,12 @@ TEST(broken_files)
     BROKEN_BY(keys.eos_plus_1 = 8, DREY_ERR_FORMAT,
               "eos_token_id is 7, but the file has only 7 tokens");
 #undef BROKEN_BY
+    static const int32_t seven[8] = {7};
+    keys = tiny_keys, keys.suppressed = seven, keys.n_suppressed = 1;
+    refused(&keys, DREY_ERR_FORMAT, "suppress_tokens is 7, but the file has only 7 tokens");
+    keys.n_suppressed = 8;
+    refused(&keys, DREY_ERR_FORMAT, "no list of at most 7 ids");
+    keys = tiny_keys;
     keys.eos_plus_1 = (int64_t)UINT32_MAX + 1; /* "none" */
     test_vocab v;
     MUST(vocab_make, &v, &keys);

@@ -14,7 +14,7 @@
  *                unsigned; i = C0 + 8 * C1. One 16-bit multiplication makes two bytes, as none
  *                carries into its neighbour.
  *   Q6_K, IQ4_XS scale * w is within +-4096 (128 * 32; 32 * 127): its low byte, unsigned, and its
- *                high byte, signed, within +-17; i = C0 + 256 * C1
+ *                high byte, signed, within +-17; i = C0 + 256 * C1. So do all coded types.
  *   Q3_K         -scale * w is within -128..124: one plane, signed; i = -C
  *   Q2_K         scale * w is at most 45: one plane; i = C
  *
@@ -124,6 +124,8 @@ const char *dot_part_amx(const amx_type *type, int32_t part, int64_t rounds, voi
     void build_##name##_amx(step_weights *w, const uint8_t *block, int32_t n_parts);
 KERNEL_INTEGER_TYPES(DECLARE_BUILD)
 #undef DECLARE_BUILD
+/* The same of a coded type in blocks of 256. */
+void build_coded_amx(step_weights *w, tensor_type type, int32_t sub_k, const uint8_t *block);
 
 INLINE __m512i load_line(const void *p)
 {

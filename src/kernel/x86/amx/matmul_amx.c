@@ -407,9 +407,19 @@ DEFINE_DOT_AMX(Q5_K, q5_k, config_256, arrange_256_sums, multiply_digits, digits
 DEFINE_DOT_AMX(Q6_K, q6_k, config_256, arrange_256, multiply_bytes, bytes)
 DEFINE_DOT_AMX(IQ4_XS, iq4_xs, config_256, arrange_256, multiply_bytes, bytes)
 
+/* Blocks of 64 stay with avx512: 16 weights per scale would fill a quarter of a tile. */
+#define DEFINE_CODED_AMX(X, TYPE, name, act, block_k, block_bytes, sub_k, ...)                     \
+    static void build_##name##_amx(step_weights *w, const uint8_t *block, int32_t n_parts)         \
+    {                                                                                              \
+        (void)n_parts;                                                                             \
+        build_coded_amx(w, TYPE_##TYPE, sub_k, block);                                             \
+    }                                                                                              \
+    DEFINE_DOT_AMX(TYPE, name, config_256, arrange_256, multiply_bytes, bytes)
+CODED_TYPES_256(DEFINE_CODED_AMX, )
+
 static const amx_type *const types[TYPE_LIMIT] = {
 #define TYPE_AT(TYPE, name, act, block_k, block_bytes) [TYPE_##TYPE] = &type_##name,
-    KERNEL_INTEGER_TYPES(TYPE_AT)
+    KERNEL_INTEGER_TYPES(TYPE_AT) CODED_TYPES_256(CODED_COLUMNS, TYPE_AT)
 #undef TYPE_AT
 };
 
@@ -427,5 +437,6 @@ void amx_matmul_init(kernel_table *table)
     table->matmul[TYPE_##TYPE].many_groups = MANY_GROUPS;                                          \
     table->matmul[TYPE_##TYPE].many_from = table->shape & SHAPE_EARLY ? EARLY_FROM : TILES_FROM;
     KERNEL_INTEGER_TYPES(SET_TYPE)
+    CODED_TYPES_256(CODED_COLUMNS, SET_TYPE)
 #undef SET_TYPE
 }

@@ -3,6 +3,7 @@
  *
  * Vector operations a word of 16 rows: Q4_K about 4 (half a shift, a mask, two multiplications) and
  * two stores, Q6_K and IQ4_XS about 11; the 128 words of 32 rows take 700 cycles and 1,000. */
+#include "kernel/decoded.h"
 #include "kernel/x86/amx/amx.h"
 
 /* Field of `bits` bits from bit `shift` of each byte. */
@@ -363,3 +364,20 @@ INLINE void scales_q2_k(__m512i scale[4], step_weights *w, const uint8_t *block,
 DEFINE_BUILD_K16(q2_k, 84, 0, false, Q2_K_DMIN)
 DEFINE_BUILD_K16(q3_k, 110, 2, false, 0)
 DEFINE_BUILD_K16(q6_k, 210, 5, true, 0)
+
+/* ---- Coded types ---- */
+
+void build_coded_amx(step_weights *w, tensor_type type, int32_t sub_k, const uint8_t *block)
+{
+    decoded_step step;
+    decode_coded_avx2(&step, type, block, 1);
+    for (int half = 0; half < 2; half++) {
+        memcpy(w->d[0][half], step.d[0] + half * HALF_ROWS, sizeof w->d[0][half]);
+        for (int kw = 0; kw < STEP_WORDS; kw++) {
+            __m512i scale = load_line(step.scale[kw * 4 / sub_k] + half * HALF_ROWS);
+            __m512i v = load_line(step.words[half][kw]);
+            product_planes(w, kw, half, _mm512_xor_si512(v, _mm512_set1_epi8(-128)),
+                           even_bytes(scale, 0), 7, true);
+        }
+    }
+}

@@ -38,6 +38,10 @@ INLINE __m256i part_scaled(__m256i sum, __m256i part, __m256i scale, bool wide)
     return pairs_add(sum, part, scale);
 }
 
+/* Weights of coded types are signed, within +-64: two words' products fit 16 bits. */
+enum { CODED_OFFSET = 0 };
+#define CODED_PARTS(n_subs) 2
+
 #include "kernel/x86/decoded_ymm.h"
 
 /* -offset times the sums of pairs over n_words words of all tokens. */
@@ -61,6 +65,12 @@ INLINE __m256i start_k(const uint8_t *acts, int m, int s, int n_subs, int offset
     return start_words(acts + s * n_words * m * 4, m, n_words, offset);
 }
 
+INLINE __m256i start_fine(const uint8_t *words, int m)
+{
+    (void)words, (void)m;
+    return _mm256_setzero_si256();
+}
+
 DEFINE_DECODED_32(q4_0, 18, load_halves, 8, false, 8, 0)
 DEFINE_DECODED_32(q4_1, 20, load_halves, 8, false, 0, Q4_1_M)
 DEFINE_DECODED_32(q5_0, 22, load_halves, 8, false, 16, 0)
@@ -74,6 +84,7 @@ DEFINE_DECODED_K32(iq4_xs, 1, false, 0, true)
 DEFINE_DECODED_K16(q2_k, 4, false, 0, true)
 DEFINE_DECODED_K16(q3_k, 4, false, 4, false)
 DEFINE_DECODED_K16(q6_k, 4, false, 32, false)
+CODED_TYPES(DEFINE_DECODED_CODED, )
 
 /* Up to so many rows blocks of 32 are faster without a step's detour (Zen 5). */
 enum { MANY_32 = 5 };

@@ -54,6 +54,7 @@ void avx512_matmul_init(kernel_table *table)
     const int32_t shape = table->shape;
     const bool lines = shape & SHAPE_LINES;
     limits_avx512_set(table);
+    decoded_avx512_set(table);
 #define OF_TILE(name) (lines ? name##_lines : shape & SHAPE_CHAINS ? name##_chains : name##_halves)
 #define OF_SHAPE(name)                                                                             \
     (shape & SHAPE_NEAR  ? OF_TILE(name##_near)                                                    \

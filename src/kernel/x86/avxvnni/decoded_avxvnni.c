@@ -36,6 +36,10 @@ INLINE __m256i part_scaled(__m256i sum, __m256i part, __m256i scale, bool wide)
     return dot_pairs(sum, wide ? _mm256_shuffle_epi8(part, cut) : part, scale);
 }
 
+/* A part also holds a whole sub-block of coded types. */
+enum { CODED_OFFSET = 128 };
+#define CODED_PARTS(n_subs) (STEP_WORDS / (n_subs))
+
 #include "kernel/x86/decoded_ymm.h"
 
 /* -offset * sum(x), offset a power of two. */
@@ -57,6 +61,15 @@ INLINE __m256i start_k(const uint8_t *acts, int m, int s, int n_subs, int offset
                           : _mm256_srai_epi32(v, 3); /* 4 */
 }
 
+/* Computes -128 times the sums of four words. */
+INLINE __m256i start_fine(const uint8_t *words, int m)
+{
+    __m256i sum = _mm256_setzero_si256();
+    for (int c = 0; c < 4; c++)
+        sum = dot_bytes(sum, _mm256_set1_epi8(1), load_tokens(words + c * m * 4, m));
+    return _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_slli_epi32(sum, 7));
+}
+
 DEFINE_DECODED_32(q4_0, 18, load_halves, 8, false, 8, 0)
 DEFINE_DECODED_32(q4_1, 20, load_halves, 8, false, 0, Q4_1_M)
 DEFINE_DECODED_32(q5_0, 22, load_halves, 8, false, 16, 0)
@@ -70,6 +83,7 @@ DEFINE_DECODED_K32(iq4_xs, 8, true, 128, true)
 DEFINE_DECODED_K16(q2_k, 4, false, 0, true)
 DEFINE_DECODED_K16(q3_k, 4, false, 4, false)
 DEFINE_DECODED_K16(q6_k, 4, true, 32, false)
+CODED_TYPES(DEFINE_DECODED_CODED, )
 
 /* Blocks of 32 are decoded with so few instructions that up to a tile of rows is faster without a
  * step's detour (Zen 5). */
