@@ -232,8 +232,6 @@ DELTA = {"attn_qkv": "linear_attn.in_proj_qkv", "attn_gate": "linear_attn.in_pro
          "ssm_conv1d": "linear_attn.conv1d", "ssm_dt": "linear_attn.dt", "ssm_a": "linear_attn.A_log",
          "ssm_norm": "linear_attn.norm", "ssm_out": "linear_attn.out_proj",
          "ffn_gate_inp": "mlp.gate", "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
-         "ffn_gate_exps": "mlp.gate_exps", "ffn_up_exps": "mlp.up_exps",
-         "ffn_gate_up_exps": "mlp.gate_up_exps", "ffn_down_exps": "mlp.down_exps",
          "ffn_gate_shexp": "mlp.shared_expert.gate_proj",
          "ffn_up_shexp": "mlp.shared_expert.up_proj",
          "ffn_down_shexp": "mlp.shared_expert.down_proj"}
@@ -245,10 +243,9 @@ def delta_sizes(get):
             "linear_value_head_dim": get("ssm.state_size"),
             "linear_num_key_heads": get("ssm.group_count"),
             "linear_num_value_heads": get("ssm.time_step_rank"),
-            "layer_types": ["linear_attention" if get(f"?blk.{i}.ssm_a") else "full_attention"
-                            for i in range(get("block_count") - get("nextn_predict_layers", 0))],
-            "experts_implementation": "eager", "num_experts": get("expert_count"),
-            "num_experts_per_tok": get("expert_used_count"),
+            "layer_types": ["linear_attention" if get(f"?blk.{i}.ssm_a") is not None else "full_attention"
+                            for i in range(get("block_count"))],
+            "num_experts": get("expert_count"), "num_experts_per_tok": get("expert_used_count"),
             "moe_intermediate_size": get("expert_feed_forward_length"),
             "shared_expert_intermediate_size": get("expert_shared_feed_forward_length"),
             "rope_parameters": {"rope_type": "default", "rope_theta": get("rope.freq_base"),
@@ -288,6 +285,8 @@ def delta(tensors, get):
             tensors[name] = by_keys(t, n_keys, n_shared)
         if turns and role == "out_proj.weight":
             tensors[name] = by_keys(t, n_keys, n_shared, 1)
+        if name.endswith("shared_expert_gate.weight"):
+            tensors[name] = t.reshape(1, -1)
         if role == "conv1d.weight":
             tensors[name] = t[:, None]
         if not turns and role == "in_proj_qkv.weight":
@@ -295,20 +294,6 @@ def delta(tensors, get):
             parts = [part.reshape(n_keys, -1, part.shape[-1])
                      for part in (*tensors.pop(name)[:keys].chunk(2), t[keys:], z)]
             tensors[layer + "linear_attn.in_proj_qkvz.weight"] = torch.cat(parts, 1).flatten(0, 1)
-    experts(tensors)
-
-
-def experts(tensors):
-    """Gates and ups in one tensor."""
-    for name in list(tensors):
-        layer, _, role = name.partition("mlp.")
-        if role == "shared_expert_gate.weight":
-            tensors[name] = tensors[name].reshape(1, -1)
-        if role == "gate_exps.weight":
-            tensors[layer + "mlp.experts.gate_up_proj"] = torch.cat(
-                [tensors.pop(name), tensors.pop(layer + "mlp.up_exps.weight")], 1)
-        if role in ("gate_up_exps.weight", "down_exps.weight"):
-            tensors[layer + f"mlp.experts.{role[:-12]}_proj"] = tensors.pop(name)
 
 
 PHI = {"attn_output": "self_attn.dense", "ffn_up": "mlp.fc1", "ffn_down": "mlp.fc2",
@@ -398,10 +383,10 @@ FAMILIES = {
         model="TextModel"),
     "mimo2": Family("MiMoV2Flash", mimo2, {"exp_probs_b": "mlp.gate.e_score_correction_bias"},
                     fit=same_heads),
+    "qwen35": Family("Qwen3_5", delta_sizes, DELTA, change=delta, config="TextConfig"),
+    "qwen35moe": Family("Qwen3_5Moe", delta_sizes, DELTA, change=delta, config="TextConfig"),
+    "qwen3next": Family("Qwen3Next", delta_sizes, DELTA, change=delta),
     "laguna": Family("Laguna", laguna, {"exp_probs_b": "mlp.gate.e_score_correction_bias"}),
-    "qwen35": Family("Qwen3_5", delta_sizes, DELTA, change=delta, config="TextConfig", experts=None),
-    "qwen35moe": Family("Qwen3_5Moe", delta_sizes, DELTA, change=delta, config="TextConfig", experts=None),
-    "qwen3next": Family("Qwen3Next", delta_sizes, DELTA, change=delta, experts=None),
 }
 
 
@@ -415,12 +400,13 @@ def class_name(family, name):
     layer, _, role = name.partition(".")
     if layer == "blk":
         number, _, role = role.partition(".")
-    name = role if layer == "blk" else name
-    role, dot, kind = name.rpartition(".") if "." in name else (name, "", "")
+    role, _, kind = (role if layer == "blk" else name).rpartition(".")
+    if not role:  # "blk.0.ssm_a"
+        return f"model.layers.{number}.{family.names[kind]}"
     of = family.names[role]
     if role in ("exp_probs_b", "attn_sinks"):  # no module's
         return f"model.layers.{number}.{of}"
-    return f"model.layers.{number}.{of}{dot}{kind}" if layer == "blk" else of + dot + kind
+    return f"model.layers.{number}.{of}.{kind}" if layer == "blk" else f"{of}.{kind}"
 
 
 class File:
@@ -438,18 +424,18 @@ class File:
         return self.keys.get(key[1:] if key[0] == "/" else f"{self.arch}.{key}", other)
 
 
-def rename(file, family, n_layers):
-    """The tensors of the file's layers under the class's names; experts' gates and ups are one."""
+def rename(file, family):
+    """The file's tensors under the class's names; gates and ups of experts are one."""
     tensors, get = {}, file.get
     for name, numbers in file.t.items():
-        if name.startswith("blk.") and int(name.split(".")[1]) >= n_layers:
-            continue
-        if "_exps." in name and family.experts:
+        if "_exps." in name:
             layer = name.split(".")[1]
             of = f"model.layers.{layer}.{family.experts}."
             tensors[of + "down_proj"] = file.t[f"blk.{layer}.ffn_down_exps.weight"]
-            tensors[of + "gate_up_proj"] = torch.cat(
-                [file.t[f"blk.{layer}.ffn_{what}_exps.weight"] for what in ("gate", "up")], dim=1)
+            whats = ["gate_up"] if "gate_up" in name else ["gate", "up"]
+            if "down" not in name:
+                tensors[of + "gate_up_proj"] = torch.cat(
+                    [file.t[f"blk.{layer}.ffn_{what}_exps.weight"] for what in whats], dim=1)
             continue
         if family.permuted and (".attn_q." in name or ".attn_k." in name):
             heads = "attention.head_count" if ".attn_q." in name else "attention.head_count_kv"
@@ -467,10 +453,9 @@ def load(path):
     get = file.get
     olmo3 = file.arch == "olmo2" and get("attention.sliding_window")
     family = FAMILIES["olmo3" if olmo3 else file.arch]
-    n_layers = get("block_count") - get("nextn_predict_layers", 0)
     arguments = {
         "vocab_size": file.t["token_embd.weight"].shape[0], "hidden_size": get("embedding_length"),
-        "intermediate_size": get("feed_forward_length"), "num_hidden_layers": n_layers,
+        "intermediate_size": get("feed_forward_length"), "num_hidden_layers": get("block_count"),
         "num_attention_heads": get("attention.head_count"), "head_dim": head_dim(get),
         "num_key_value_heads": get("attention.head_count_kv"),
         "max_position_embeddings": get("context_length"),
@@ -483,7 +468,7 @@ def load(path):
     config._experts_implementation = "eager"
     model = getattr(transformers, family.model)(config)
     family.fit(model, get)
-    tensors, head = rename(file, family, n_layers), None
+    tensors, head = rename(file, family), None
     if family.model.endswith("TextModel"):
         head = tensors.pop("lm_head.weight")
         tensors = {name.removeprefix("model."): numbers for name, numbers in tensors.items()}
