@@ -645,7 +645,8 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
              gguf_printable((char[48]){0}, 48, name.text, name.n_bytes));
     if (!s->arch)
         FAIL(err, DREY_ERR_UNSUPPORTED,
-             "architecture \"%s\" is not supported; docs/reference/models.md lists those that are",
+             "architecture \"%s\" is not supported; use llama, qwen3, qwen35moe, glm4moe, gpt-oss "
+             "or another one of docs/reference/models.md",
              gguf_printable((char[48]){0}, 48, name.text, name.n_bytes));
     TRY(read_sizes(s, g, err));
     TRY(arch_keys_check(s, g, err));

@@ -6,7 +6,9 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST_WORK = 3, MOST_MATRICES = 256, MOST_LOANS = 16 };
+#include "weights/weights.h"
+
+enum { MOST_WORK = PRODUCTS_MAX, MOST_MATRICES = 256, MOST_LOANS = 16 };
 
 typedef struct loan {
     const uint8_t *memory;

@@ -112,7 +112,7 @@ TEST(messages_about_deep_files_are_whole)
     toy.architecture = "other";
     toy_write(path, &toy);
     assert_int_equal(drey_model_open(&m, path, &err), DREY_ERR_UNSUPPORTED);
-    says(&err, "architecture \"other\"", "models.md lists");
+    says(&err, "architecture \"other\"", "docs/reference/models.md");
     MUST(file_open, &f, path, false);
     file_stamp since = f.stamp;
     since.n_bytes++;
