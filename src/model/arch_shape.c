@@ -168,11 +168,16 @@ static drey_status read_heads(model_shape *s, const gguf *g, drey_error *err)
     return DREY_OK;
 }
 
-/* Reads the width of each layer's feed-forward part. */
+/* Reads the width of each layer's feed-forward part. A file of experts alone may have theirs
+ * only. */
 static drey_status read_widths_ff(model_shape *s, const gguf *g, drey_error *err)
 {
     int32_t n_ff[MODEL_MAX_LAYERS];
-    TRY(read_each(s, g, "feed_forward_length", 1 << 20, -1, n_ff, err));
+    char key[96];
+    const bool experts_alone = s->arch->keys & KEYS_EXPERTS &&
+                               !gguf_find_key(g, arch_key(s->arch, "feed_forward_length", key));
+    TRY(read_each(s, g, experts_alone ? "expert_feed_forward_length" : "feed_forward_length",
+                  1 << 20, -1, n_ff, err));
     for (int32_t i = 0; i < MODEL_MAX_LAYERS; i++) {
         if (n_ff[i] == 0 && !s->arch->layers)
             FAIL(err, DREY_ERR_UNSUPPORTED,

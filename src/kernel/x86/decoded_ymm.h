@@ -377,7 +377,7 @@ INLINE void chunk_k(const int mt, float *sums, const decoded_step *w, int half, 
 INLINE void step_adapt(decoded_step *to, const int sub_k)
 {
     const __m256i flip = _mm256_set1_epi8((char)CODED_OFFSET);
-    for (int i = 0; CODED_OFFSET && i < 2 * STEP_WORDS * 2; i++) {
+    for (int i = 0; CODED_OFFSET > 0 && i < 2 * STEP_WORDS * 2; i++) {
         uint8_t *at = to->words[0][0] + i * SLICE_BYTES;
         store_lanes(at, _mm256_xor_si256(load_slice(at, 0), flip));
     }
@@ -403,7 +403,7 @@ INLINE void chunk_fine(const int mt, float *sums, const decoded_step *w, int hal
             for (int t = 0; t < mt; t++) {
                 __m256i v = broadcast_word(x + t * 4);
                 if (c == 0)
-                    part[t][0] = part[t][1] = CODED_OFFSET
+                    part[t][0] = part[t][1] = CODED_OFFSET > 0
                                                   ? _mm256_set1_epi32(terms->start[s][t0 + t])
                                                   : _mm256_setzero_si256();
                 part[t][0] = part_add(part[t][0], w0, v, true);
@@ -438,10 +438,10 @@ INLINE void chunk_fine(const int mt, float *sums, const decoded_step *w, int hal
     INLINE void name##_terms(tile_terms *terms, const uint8_t *acts, int m, int n_blocks)          \
     {                                                                                              \
         const int n_subs = 256 / (sub_k);                                                          \
-        for (int s = 0; CODED_OFFSET && (sub_k) == FLOAT_SUBS && s < n_blocks * 4; s++)            \
+        for (int s = 0; CODED_OFFSET > 0 && (sub_k) == FLOAT_SUBS && s < n_blocks * 4; s++)        \
             store_lanes(terms->start[s],                                                           \
                         start_fine(acts + s / 2 * ACT_Q8_32_BYTES * m + s % 2 * 16 * m, m));       \
-        for (int s = 0; CODED_OFFSET && (sub_k) != FLOAT_SUBS && s < n_subs; s++)                  \
+        for (int s = 0; CODED_OFFSET > 0 && (sub_k) != FLOAT_SUBS && s < n_subs; s++)              \
             store_lanes(terms->start[s], start_k(acts, m, s, n_subs, CODED_OFFSET));               \
     }                                                                                              \
     INLINE void name##_chunk(const int mt, float *sums, const decoded_step *w, int half,           \

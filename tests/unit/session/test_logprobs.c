@@ -182,7 +182,7 @@ TEST(suppressed_tokens_never_come)
     close_alone(&alone);
     toy_options toy = toy_default();
     toy.keys = (const toy_key[]){
-        {"/tokenizer.ggml.suppress_tokens", GGUF_ARRAY, plain.ids[0], NULL}, {NULL}};
+        {"/tokenizer.ggml.suppress_tokens", GGUF_ARRAY, plain.ids[0], NULL}, {0}};
     drey_model *kept = target;
     target = toy_open("suppressed.gguf", &toy);
     for (int drafts = 0; drafts < 2; drafts++) {

@@ -178,7 +178,7 @@ VBMI_INLINE void tile_ordered_m(const int m, const int sub_k, const word_order o
                                       int32_t n_blocks, int32_t m)                                 \
     {                                                                                              \
         (void)n_blocks;                                                                            \
-        FOR_M(CALL)                                                                                \
+        FOR_M(CALL);                                                                               \
     }
 #define VBMI           __attribute__((target("avx512vbmi")))
 #define CALL_16(m)     tile_m(m, 16, sums, weights, acts, n_blocks)
