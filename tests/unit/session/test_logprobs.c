@@ -181,8 +181,8 @@ TEST(suppressed_tokens_never_come)
     write_text(alone, 0, biases, 2, &never);
     close_alone(&alone);
     toy_options toy = toy_default();
-    toy.keys = (const toy_key[]){
-        {"/tokenizer.ggml.suppress_tokens", GGUF_ARRAY, plain.ids[0], NULL}, {0}};
+    toy.keys =
+        (const toy_key[]){{"/tokenizer.ggml.suppress_tokens", GGUF_ARRAY, plain.ids[0], NULL}, {0}};
     drey_model *kept = target;
     target = toy_open("suppressed.gguf", &toy);
     for (int drafts = 0; drafts < 2; drafts++) {
