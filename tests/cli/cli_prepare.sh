@@ -5,7 +5,7 @@
 #   cli_prepare.sh DREY MAKE_TOY SHIM
 . "$(dirname "$0")/shell.sh"
 toy=$tmp/toy.gguf side=$tmp/toy.gguf.drey
-"$make_toy" "$toy" 60
+"$make_toy" "$toy" $((60 + 60 * sanitized)) # a sanitizer's own memory moves by megabytes
 # prepare CODE OPTION...: ends with that code; with the faults that the environment asks for
 prepare() {
     ends "$1" "${faulty[@]}" FAULT_FILE="${FAULT_FILE-.partial}" FAULT_KIND="${FAULT_KIND-none}" \
@@ -109,12 +109,12 @@ has "$tmp/err" "^drey: warning: .*toy.gguf.drey is stale.*drey prepare.*--sideca
 same "another text with a stale sidecar" "$tmp/out" "$tmp/text"
 ends 1 "$drey" run -m "$toy" -p x -n 2 -q --sidecar "$side"
 has "$tmp/err" "^drey: .*is stale"
-ends 0 "$drey" plan -m "$toy" -t 1 --memory 50M --disk 1G/s
+ends 0 "$drey" plan -m "$toy" -t 1 --memory $((50 + 14 * sanitized))M --disk 1G/s
 has "$tmp/err" "warning: .*is stale"
 prepare 1 --check
 has "$tmp/err" "is stale"
 prepare 0
-ends 0 "$drey" plan -m "$toy" -t 1 --memory 50M --disk 1G/s
+ends 0 "$drey" plan -m "$toy" -t 1 --memory $((50 + 14 * sanitized))M --disk 1G/s
 has "$tmp/out" "packed in its sidecar"
 
 # 6. Elsewhere, and where something else stands.

@@ -378,7 +378,7 @@ INLINE void step_adapt(decoded_step *to, const int sub_k)
 {
     const __m256i flip = _mm256_set1_epi8((char)CODED_OFFSET);
     for (int i = 0; CODED_OFFSET > 0 && i < 2 * STEP_WORDS * 2; i++) {
-        uint8_t *at = to->words[0][0] + i * SLICE_BYTES;
+        uint8_t *at = (uint8_t *)to->words + i * SLICE_BYTES;
         store_lanes(at, _mm256_xor_si256(load_slice(at, 0), flip));
     }
     for (int s = 0; sub_k != FLOAT_SUBS && s < 256 / sub_k; s++)

@@ -198,7 +198,7 @@ static void decode(decoded_step *to, tensor_type type, const uint8_t *block, int
 {
     decode_coded_avx2(to, type, block, n_blocks);
     for (int i = 0; i < 2 * STEP_WORDS; i++) {
-        uint8_t *at = to->words[0][0] + i * HALF_BYTES;
+        uint8_t *at = (uint8_t *)to->words + i * HALF_BYTES;
         _mm512_storeu_si512(at, _mm512_xor_si512(load_line(at), _mm512_set1_epi8((char)OFFSET)));
     }
 }
