@@ -194,7 +194,7 @@ static const arch archs[] = {
     {.name = "mimo2",
      .rope = ROPE_HALVES,
      .keys = KEYS_WINDOW | KEYS_EXPERTS | KEYS_NEXTN | KEYS_VALUE_SCALE,
-     .experts = {.gate = ROUTER_SIGMOID, .weights_normed = true}},
+     .experts = {.gate = ROUTER_SIGMOID, .weights_normed = true, .by_router = true}},
     {.name = "laguna",
      .rope = ROPE_HALVES,
      .keys = KEYS_WINDOW | KEYS_EXPERTS,
