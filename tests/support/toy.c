@@ -58,7 +58,7 @@ toy_options toy_asked(void)
         o.architecture = "qwen35";
         o.form = TOY_HEAD_NORMS | TOY_POST_IS_FFN_NORM | TOY_GATES_IN_Q;
         o.delta = (toy_delta){
-            .n_key_heads = 2, .n_value_heads = 4, .dim = 64, .period = 2, .decay = 0.3f};
+            .n_key_heads = 2, .n_value_heads = 4, .dim = 16, .period = 2, .decay = 0.3f};
     } else if (states) {
         o.architecture = sum_arch.name;
         arch_of_test = &sum_arch;
@@ -69,6 +69,12 @@ toy_options toy_asked(void)
 int32_t toy_kept(int32_t n)
 {
     return getenv("DREY_TEST_STATES") ? n / STORE_BLOCK * STORE_BLOCK : n;
+}
+
+bool toy_states_are_rare(void)
+{
+    const char *states = getenv("DREY_TEST_STATES");
+    return states && strcmp(states, "delta") == 0;
 }
 
 /* ---- Plan ---- */

@@ -128,6 +128,9 @@ toy_options toy_asked(void);
 /* Number of positions that can be copied, saved and kept, of n that a text of such a model has in
  * common with another. */
 int32_t toy_kept(int32_t n);
+/* Returns whether its states are too large to be kept at each block, so that a text may have none
+ * before the place where another one parts from it. */
+bool toy_states_are_rare(void);
 
 /* Writes the model. With n_parts > 1, path is the first part's and ends in -00001-of-0000N.gguf,
  * and the others are next to it. Aborts when the options contradict each other (a width that is
