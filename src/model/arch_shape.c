@@ -62,8 +62,12 @@ int32_t arch_mtp_blocks(const arch *a, const gguf *g)
  * them. */
 static drey_status read_layers(model_shape *s, const gguf *g, drey_error *err)
 {
+    char key[96];
     TRY(read_int(g, s->arch, "block_count", 1024, &s->n_layers, err));
     const int32_t n = arch_mtp_blocks(s->arch, g), first = s->n_layers - n;
+    if (first <= 0 && s->arch->keys & KEYS_NEXTN)
+        FAIL(err, DREY_ERR_FORMAT, "%s is %d, where the model has %d blocks; the file is broken",
+             arch_key(s->arch, "nextn_predict_layers", key), n, s->n_layers);
     const bool counted = s->arch->keys & KEYS_NEXTN || has_block(g, first, "nextn.") ||
                          !has_block(g, s->n_layers - 1, "");
     if (n > 0 && first > 0 && counted)
@@ -595,8 +599,9 @@ static drey_status read_experts(model_shape *s, const gguf *g, drey_error *err)
 /* Returns whether it is an encoder-only architecture that llama.cpp runs and drey does not. */
 static bool encodes_only(gguf_string name)
 {
-    static const char *const names[] = {"t5encoder",   "bert",     "nomic-bert",     "jina-bert-v2",
-                                        "modern-bert", "neo-bert", "gemma-embedding"};
+    static const char *const names[] = {"t5encoder",      "bert",         "nomic-bert",
+                                        "nomic-bert-moe", "jina-bert-v2", "jina-bert-v3",
+                                        "modern-bert",    "neo-bert",     "gemma-embedding"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (gguf_is_text(name, names[i]))
             return true;
@@ -648,6 +653,10 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
              "architecture \"%s\" is an encoder alone, which makes embeddings; drey writes texts: "
              "use a file that has a decoder",
              gguf_printable((char[48]){0}, 48, name.text, name.n_bytes));
+    if (!s->arch && gguf_is_text(name, "clip"))
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "the file is the part of a model that sees or hears (architecture \"clip\"), which "
+             "drey does not compute; the text part runs: give the model's own file");
     if (!s->arch)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "architecture \"%s\" is not supported; use llama, qwen3, qwen35moe, glm4moe, gpt-oss "
