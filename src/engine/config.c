@@ -156,13 +156,14 @@ static drey_status check_experts(const choice *c, const drey_model *target, drey
     return target->shape.experts.router.n_experts ? REFUSE_FIRST(table, err) : DREY_OK;
 }
 
-/* A view of the target has its own rows, but no states. */
+/* A view of the target has its own rows, but a state is computed from the target's alone. */
 static drey_status check_states(const choice *c, const drey_model *target, drey_error *err)
 {
     const contradiction table[] = {
         {c->drafter && c->drafter->side == DRAFT_SIDE_VIEW && !is_plain(c->policy),
          "the drafter \"", c->drafter ? c->drafter->name : "",
-         "\" and layers with a running state do not go together yet; choose another draft"},
+         "\" computes rows on the target's own caches, where layers with a running state have "
+         "one for both; choose another draft"},
     };
     return shape_has_states(&target->shape) ? REFUSE_FIRST(table, err) : DREY_OK;
 }
