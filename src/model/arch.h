@@ -48,7 +48,9 @@ enum {
     FORM_CHUNKED = 2048,        /* local layers see chunks of so many positions */
     FORM_WEIGHED_INPUTS = 4096, /* weights multiply the inputs of experts, not their results */
     FORM_MEAN_SHARED = 8192,    /* half of the sum of a shared expert and of the others counts */
-    FORM_DENSE_ROTATED = 16384  /* layers in front of a mixture's are rotated in any case */
+    FORM_DENSE_ROTATED = 16384, /* layers in front of a mixture's are rotated in any case */
+    FORM_ONE_BLOCK = 1 << 22,   /* each layer is one block, with one norm */
+    FORM_BESIDE = 1 << 23       /* a state next to attention: both read its norm's rows */
 };
 
 /* Optional keys that an architecture has; where it has them not, they must be neutral. */
@@ -68,7 +70,8 @@ enum {
     KEYS_VALUE_SCALE = 4096,   /* attention.value_scale */
     KEYS_CLAMPS = 8192,        /* swiglu_clamp_exp, swiglu_clamp_shexp */
     KEYS_SHORT_CONV = 1 << 16, /* shortconv.l_cache */
-    KEYS_DELTA = 1 << 20       /* ssm_..., full_attention_interval, recurrent_layers */
+    KEYS_DELTA = 1 << 20,      /* ssm_..., full_attention_interval, recurrent_layers */
+    KEYS_MAMBA = 1 << 22       /* ssm_..., moe_latent_size; rope.scaling.finetuned: rotation */
 };
 
 typedef struct block_class block_class; /* model/block/block.h */
@@ -81,6 +84,7 @@ typedef struct arch_layers {
     bool states; /* some have a state that runs through the text */
 } arch_layers;
 extern const arch_layers delta_layers; /* model/block/delta_block.c */
+extern const arch_layers mamba_layers; /* model/block/mamba_block.c */
 
 /* Convolutions where a layer has no attention (block/short_conv_block.c). */
 extern const arch_layers short_conv_layers;
@@ -205,15 +209,17 @@ typedef struct expert_shape {
     router_shape router; /* n_experts 0: the model has none */
     int32_t n_ff;        /* width of an expert */
     int32_t n_ff_shared; /* 0: none is shared */
+    int32_t n_latent;    /* width of what experts read and make; 0: that of rows */
 } expert_shape;
 
 /* Layers with a state that runs through the text. */
 typedef struct recurrent_shape {
     int32_t n_taps; /* rows before a row that its convolution sees */
     int32_t n_k_heads, n_v_heads,
-        head_dim;   /* heads of keys and queries, of values; numbers of each */
-    bool in_turns;  /* value head h has key head h mod n_k_heads; else neighbours share one */
-    int32_t stride; /* states are kept at its multiples (block/block.h) */
+        head_dim;      /* heads of keys and queries, of values; numbers of each */
+    int32_t state_dim; /* numbers of a key, where it differs: of a state space */
+    bool in_turns;     /* value head h has key head h mod n_k_heads; else neighbours share one */
+    int32_t stride;    /* states are kept at its multiples (block/block.h) */
 } recurrent_shape;
 
 /* Letters used for shapes: D n_embd, F n_ff, V n_vocab; those of attention are its own. */
@@ -328,7 +334,7 @@ cache_spec model_cache_spec(const model_shape *s, kv_format format);
 
 /* Reads and checks the shape keys; n_vocab comes from the embedding tensor. Errors name
  * the file. */
-/* The part of models with gated delta nets: sizes, and layers that do not attend. */
+/* The part of models with gated delta nets or state spaces: sizes, layers that do not attend. */
 drey_status arch_read_delta(model_shape *s, const gguf *g, drey_error *err);
 drey_status model_shape_read(model_shape *s, const gguf *g, drey_error *err);
 

@@ -69,8 +69,9 @@ typedef struct feed_forward_tensors {
 /* Tensors that layers of a mixture have besides: the layer's own feed-forward matrices are of the
  * shared expert, or missing. */
 typedef struct expert_tensors {
-    weight *router;     /* [n_experts][D]; NULL: the layer has no experts */
-    float *choice_bias; /* [n_experts]: of the choice alone */
+    weight *router;                  /* [n_experts][D]; NULL: the layer has no experts */
+    weight *latent_down, *latent_up; /* [L][D], [D][L]: around experts of another width than D */
+    float *choice_bias;              /* [n_experts]: of the choice alone */
     float *shared_gate; /* [D]: the shared expert counts as the sigmoid of the product with it */
     float *router_bias; /* [n_experts]: of the logits */
     float *gate_bias, *up_bias, *down_bias;    /* [n_experts][F] twice, [n_experts][D] */
