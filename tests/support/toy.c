@@ -7,26 +7,10 @@
 #include <string.h>
 
 #include "state/state_store.h"
+#include "support/toys/toy_plan.h"
 #include "support/toys/sum_block.h"
 
-enum { max_plans = 4096, alignment = 32, longest_path = 4096 };
-
-/* A tensor to be written: matrices are noisy blocks, the others F32 around `centre`. */
-typedef struct tensor_plan {
-    char name[64];
-    uint32_t type;
-    int64_t dims[3]; /* 1 from n_dims on */
-    uint32_t n_dims;
-    float centre, deviation;
-    int32_t part;
-} tensor_plan;
-
-typedef struct model_plan {
-    const toy_options *options;
-    tensor_plan tensors[max_plans];
-    int32_t n_tensors, n_matrices;
-    int64_t n_vocab;
-} model_plan;
+enum { alignment = 32, longest_path = 4096 };
 
 toy_options toy_default(void)
 {
@@ -126,8 +110,7 @@ static void add_matrices_of(model_plan *m, const char *name, int64_t n_columns, 
     m->n_matrices++;
 }
 
-static void add_matrix(model_plan *m, const char *name, int64_t n_columns, int64_t n_rows,
-                       float gain)
+void add_matrix(model_plan *m, const char *name, int64_t n_columns, int64_t n_rows, float gain)
 {
     add_matrices_of(m, name, n_columns, n_rows, 0, gain);
 }
@@ -138,7 +121,7 @@ static void add_matrices(model_plan *m, const char *name, int64_t n_columns, int
     add_matrices_of(m, name, n_columns, n_rows, m->options->experts.n, gain);
 }
 
-static void add_vector(model_plan *m, const char *name, int64_t n, float centre, float deviation)
+void add_vector(model_plan *m, const char *name, int64_t n, float centre, float deviation)
 {
     tensor_plan *t = add_tensor(m, name);
     t->type = TYPE_F32;
@@ -148,7 +131,7 @@ static void add_vector(model_plan *m, const char *name, int64_t n, float centre,
     t->deviation = deviation;
 }
 
-static const char *layer_name(char out[64], int32_t layer, const char *what)
+const char *layer_name(char out[64], int32_t layer, const char *what)
 {
     snprintf(out, 64, "blk.%d.%s", layer, what);
     return out;
@@ -181,12 +164,12 @@ static int64_t heads_of(const toy_options *o, int32_t layer)
 
 static int64_t ff_of(const toy_options *o, int32_t layer)
 {
+    if (o->form & TOY_ONE_BLOCK && o->mamba.kinds[layer] != 'F')
+        return 0;
     return o->uneven && layer % 2 ? o->n_ff / 2 : o->n_ff;
 }
 
-/* A table of floats with a row for each of n things. */
-static void add_table(model_plan *m, const char *name, int64_t n_columns, int64_t n,
-                      float deviation)
+void add_table(model_plan *m, const char *name, int64_t n_columns, int64_t n, float deviation)
 {
     tensor_plan *t = add_tensor(m, name);
     t->type = TYPE_F32;
@@ -196,8 +179,7 @@ static void add_table(model_plan *m, const char *name, int64_t n_columns, int64_
     t->deviation = deviation;
 }
 
-/* Weights of matrices that write to the residual stream: each further layer weighs less. */
-static float layer_weight(const toy_options *o, int32_t layer)
+float layer_weight(const toy_options *o, int32_t layer)
 {
     /* The first layer outweighs the embedding, or else a tied model repeats its last token. */
     float weight = (o->tied ? 8.0f : 4.0f) * (o->layer_gain > 0 ? o->layer_gain : 1);
@@ -266,68 +248,6 @@ static void plan_encdec_layer(model_plan *m, bool encoder, int32_t layer, int64_
     add_bart_bias(m, encoder, layer, "ffn_down", o->n_embd);
 }
 
-/* Plans the router: of numbers of about 1 each, it makes logits of deviation 2: the k largest
- * differ from token to token. A bias for the choice alone differs less than the sigmoids do. */
-static void plan_experts(model_plan *m, int32_t layer)
-{
-    const toy_options *o = m->options;
-    const toy_experts *e = &o->experts;
-    char name[64];
-    int64_t d = o->n_embd, ff = e->n_ff ? e->n_ff : o->n_ff, shared = e->n_shared;
-    float weight = layer_weight(o, layer);
-    add_table(m, layer_name(name, layer, "ffn_gate_inp.weight"), d, e->n, 2 / sqrtf((float)d));
-    if (e->choice_bias || e->old_bias)
-        add_vector(m, layer_name(name, layer, e->old_bias ? "exp_probs_b" : "exp_probs_b.bias"),
-                   e->n, 0.0f, 0.05f);
-    if (e->fused)
-        add_matrices(m, layer_name(name, layer, "ffn_gate_up_exps.weight"), d, 2 * ff, 1.0f);
-    for (int i = 0; i < 2 && !e->fused; i++)
-        add_matrices(m, layer_name(name, layer, i ? "ffn_up_exps.weight" : "ffn_gate_exps.weight"),
-                     d, ff, 1.0f);
-    add_matrices(m, layer_name(name, layer, "ffn_down_exps.weight"), ff, d, 1.5f * weight);
-    if (is_arch(o, "gpt-oss")) {
-        add_vector(m, layer_name(name, layer, "ffn_gate_inp.bias"), e->n, 0.0f, 0.7f);
-        add_table(m, layer_name(name, layer, "ffn_gate_exps.bias"), ff, e->n, 0.5f);
-        add_table(m, layer_name(name, layer, "ffn_up_exps.bias"), ff, e->n, 0.5f);
-        add_table(m, layer_name(name, layer, "ffn_down_exps.bias"), d, e->n, 0.5f * weight);
-    }
-    if (shared == 0)
-        return;
-    if (is_arch(o, "qwen2moe") || o->delta.n_key_heads > 0)
-        add_vector(m, layer_name(name, layer, "ffn_gate_inp_shexp.weight"), d, 0.0f,
-                   1 / sqrtf((float)d));
-    add_matrix(m, layer_name(name, layer, "ffn_gate_shexp.weight"), d, shared, 1.0f);
-    add_matrix(m, layer_name(name, layer, "ffn_up_shexp.weight"), d, shared, 1.0f);
-    add_matrix(m, layer_name(name, layer, "ffn_down_shexp.weight"), shared, d, weight);
-}
-
-static bool has_convolution(const toy_options *o, int32_t layer)
-{
-    return o->form & TOY_SHORT_CONV && layer % 2 == 0;
-}
-
-static bool has_experts(const toy_options *o, int32_t layer)
-{
-    const toy_experts *e = &o->experts;
-    return e->n > 0 && layer >= e->n_dense && (e->step == 0 || (layer + 1) % e->step == 0);
-}
-
-static void plan_ffn(model_plan *m, int32_t layer, uint32_t form)
-{
-    const toy_options *o = m->options;
-    char name[64];
-    int64_t d = o->n_embd, ff = ff_of(o, layer);
-    if (has_experts(o, layer)) {
-        plan_experts(m, layer);
-        return;
-    }
-    if (!(form & (TOY_NO_GATE | TOY_GATE_IN_UP)))
-        add_matrix(m, layer_name(name, layer, "ffn_gate.weight"), d, ff, 1.0f);
-    add_matrix(m, layer_name(name, layer, "ffn_up.weight"), d, form & TOY_GATE_IN_UP ? 2 * ff : ff,
-               1.0f);
-    add_matrix(m, layer_name(name, layer, "ffn_down.weight"), ff, d, layer_weight(o, layer));
-}
-
 /* Forms of the architectures that this file knows by name. */
 static uint32_t form_of(const toy_options *o)
 {
@@ -352,6 +272,77 @@ static uint32_t form_of(const toy_options *o)
         if (is_arch(o, known[i].architecture))
             form |= known[i].form;
     return form;
+}
+
+/* Plans the router: of numbers of about 1 each, it makes logits of deviation 2: the k largest
+ * differ from token to token. A bias for the choice alone differs less than the sigmoids do. */
+static void plan_experts(model_plan *m, int32_t layer)
+{
+    const toy_options *o = m->options;
+    const toy_experts *e = &o->experts;
+    char name[64];
+    const int64_t d = o->n_embd, ff = e->n_ff ? e->n_ff : o->n_ff, shared = e->n_shared,
+                  width = e->n_latent ? e->n_latent : d;
+    const bool gate = !(form_of(o) & TOY_NO_GATE);
+    float weight = layer_weight(o, layer);
+    add_table(m, layer_name(name, layer, "ffn_gate_inp.weight"), d, e->n, 2 / sqrtf((float)d));
+    if (e->choice_bias || e->old_bias)
+        add_vector(m, layer_name(name, layer, e->old_bias ? "exp_probs_b" : "exp_probs_b.bias"),
+                   e->n, 0.0f, 0.05f);
+    if (e->n_latent) {
+        add_matrix(m, layer_name(name, layer, "ffn_latent_down.weight"), d, width, 1.0f);
+        add_matrix(m, layer_name(name, layer, "ffn_latent_up.weight"), width, d, 1.0f);
+    }
+    if (e->fused)
+        add_matrices(m, layer_name(name, layer, "ffn_gate_up_exps.weight"), d, 2 * ff, 1.0f);
+    for (int i = gate ? 0 : 1; i < 2 && !e->fused; i++)
+        add_matrices(m, layer_name(name, layer, i ? "ffn_up_exps.weight" : "ffn_gate_exps.weight"),
+                     width, ff, 1.0f);
+    add_matrices(m, layer_name(name, layer, "ffn_down_exps.weight"), ff, width, 1.5f * weight);
+    if (is_arch(o, "gpt-oss")) {
+        add_vector(m, layer_name(name, layer, "ffn_gate_inp.bias"), e->n, 0.0f, 0.7f);
+        add_table(m, layer_name(name, layer, "ffn_gate_exps.bias"), ff, e->n, 0.5f);
+        add_table(m, layer_name(name, layer, "ffn_up_exps.bias"), ff, e->n, 0.5f);
+        add_table(m, layer_name(name, layer, "ffn_down_exps.bias"), d, e->n, 0.5f * weight);
+    }
+    if (shared == 0)
+        return;
+    if (is_arch(o, "qwen2moe") || o->delta.n_key_heads > 0)
+        add_vector(m, layer_name(name, layer, "ffn_gate_inp_shexp.weight"), d, 0.0f,
+                   1 / sqrtf((float)d));
+    if (gate)
+        add_matrix(m, layer_name(name, layer, "ffn_gate_shexp.weight"), d, shared, 1.0f);
+    add_matrix(m, layer_name(name, layer, "ffn_up_shexp.weight"), d, shared, 1.0f);
+    add_matrix(m, layer_name(name, layer, "ffn_down_shexp.weight"), shared, d, weight);
+}
+
+static bool has_convolution(const toy_options *o, int32_t layer)
+{
+    return o->form & TOY_SHORT_CONV && layer % 2 == 0;
+}
+
+static bool has_experts(const toy_options *o, int32_t layer)
+{
+    const toy_experts *e = &o->experts;
+    if (o->form & TOY_ONE_BLOCK && o->mamba.kinds[layer] != 'F')
+        return false;
+    return e->n > 0 && layer >= e->n_dense && (e->step == 0 || (layer + 1) % e->step == 0);
+}
+
+static void plan_ffn(model_plan *m, int32_t layer, uint32_t form)
+{
+    const toy_options *o = m->options;
+    char name[64];
+    int64_t d = o->n_embd, ff = ff_of(o, layer);
+    if (has_experts(o, layer)) {
+        plan_experts(m, layer);
+        return;
+    }
+    if (!(form & (TOY_NO_GATE | TOY_GATE_IN_UP)))
+        add_matrix(m, layer_name(name, layer, "ffn_gate.weight"), d, ff, 1.0f);
+    add_matrix(m, layer_name(name, layer, "ffn_up.weight"), d, form & TOY_GATE_IN_UP ? 2 * ff : ff,
+               1.0f);
+    add_matrix(m, layer_name(name, layer, "ffn_down.weight"), ff, d, layer_weight(o, layer));
 }
 
 /* A norm of rows, ROLE.weight, and its bias. */
@@ -468,6 +459,11 @@ static void plan_delta(model_plan *m, int32_t layer)
     add_matrix(m, layer_name(name, layer, "ssm_out.weight"), values, d, layer_weight(o, layer));
 }
 
+static bool attends(const toy_options *o, int32_t layer)
+{
+    return o->mamba.n_heads == 0 || o->form & TOY_BESIDE || o->mamba.kinds[layer] == 'A';
+}
+
 static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
 {
     const toy_options *o = m->options;
@@ -478,11 +474,13 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
     float weight = layer_weight(o, layer);
     if (!(form & TOY_NORMS_AFTER))
         add_norm(m, layer, "attn_norm", form);
+    if (toy_has_mamba(o, layer))
+        plan_mamba(m, layer);
     if (has_convolution(o, layer)) {
         plan_convolution(m, layer);
     } else if (has_delta(o, layer)) {
         plan_delta(m, layer);
-    } else {
+    } else if (attends(o, layer)) {
         plan_qkv(m, layer, head_dim, form);
         plan_head_norms(m, layer, head_dim, form);
         add_matrix(m, layer_name(name, layer, "attn_output.weight"),
@@ -494,9 +492,12 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
         add_vector(m, layer_name(name, layer, "attn_output.bias"), d, 0.0f, 0.3f);
     if (form & TOY_POST_NORMS) /* next to embeddings that are multiplied with sqrt(d) */
         add_vector(m, layer_name(name, layer, "post_attention_norm.weight"), d, weight, 0.2f);
-    if (!(form & (TOY_NORMS_AFTER | TOY_PARALLEL)))
+    if (form & TOY_BESIDE) /* Falcon H1's files have this name */
+        add_vector(m, layer_name(name, layer, "ffn_norm"), d, 1.0f, 0.1f);
+    else if (!(form & (TOY_NORMS_AFTER | TOY_PARALLEL | TOY_ONE_BLOCK)))
         add_norm(m, layer, form & TOY_POST_IS_FFN_NORM ? "post_attention_norm" : "ffn_norm", form);
-    plan_ffn(m, layer, form);
+    if (ff > 0)
+        plan_ffn(m, layer, form);
     if (o->scales)
         plan_scales(m, layer);
     if (form & TOY_POST_NORMS)
@@ -703,6 +704,7 @@ static uint64_t put_expert_keys(gguf_writer *w, const toy_options *o)
                 {"expert_used_count", e->n_used},
                 {"expert_feed_forward_length", e->n_ff},
                 {"expert_shared_feed_forward_length", e->n_shared},
+                {"moe_latent_size", e->n_latent},
                 {"leading_dense_block_count", e->old_bias ? 0 : e->n_dense},
                 {"interleave_moe_layer_step", e->step}};
     uint64_t n_keys = 0;
@@ -755,7 +757,9 @@ static void put_each(gguf_writer *w, const toy_options *o, const char *suffix,
 
 static int64_t kv_heads_of(const toy_options *o, int32_t layer)
 {
-    return has_encoder(o) ? o->n_heads : has_convolution(o, layer) ? 0 : o->n_heads_kv;
+    if (has_convolution(o, layer) || !attends(o, layer))
+        return 0;
+    return has_encoder(o) ? o->n_heads : o->n_heads_kv;
 }
 
 static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
@@ -797,7 +801,7 @@ static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
         n_keys += 2;
     }
     return n_keys + put_rope_scaling(w, o) + put_expert_keys(w, o) + put_delta_keys(w, o) +
-           put_more_keys(w, o);
+           put_mamba_keys(w, o) + put_more_keys(w, o);
 }
 
 static uint64_t put_split_keys(gguf_writer *w, const model_plan *m, int32_t part)
