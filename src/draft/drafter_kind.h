@@ -31,6 +31,7 @@ typedef struct weights weights;
 typedef enum draft_side {
     DRAFT_SIDE_NONE,  /* steps are not passes */
     DRAFT_SIDE_MODEL, /* options.draft; all of its weights stay in memory */
+    DRAFT_SIDE_BLOCK, /* the same, or a block of the target's file as a model */
     DRAFT_SIDE_VIEW   /* the target, with those bits of its weights that are in memory */
 } draft_side;
 
@@ -120,5 +121,7 @@ typedef struct drafter_kind {
 
 /* NULL for DREY_DRAFTER_NONE and for values that are not drafters. */
 const drafter_kind *drafter_kind_of(drey_drafter which);
+/* The drafter whose side a model of this shape can be. */
+drey_drafter drafter_for(const model_shape *draft);
 extern const drafter_kind drafter_model, drafter_lookup, drafter_self, drafter_medusa,
-    drafter_eagle;
+    drafter_eagle, drafter_mtp;

@@ -336,7 +336,7 @@ static drey_status check_target(const draft_source *src, drey_error *err)
 static drey_status eagle_open(draft_source *src, drey_error *err)
 {
     const char *path = gguf_shard_path(src->in.side, 0);
-    if (src->in.side_shape->taps.n == 0)
+    if (!shape_is_eagle(src->in.side_shape))
         FAIL(err, DREY_ERR_USAGE,
              "%s is a model of its own and no EAGLE layer: use it with the drafter \"model\"",
              SHOWN_PATH(path));
@@ -409,7 +409,7 @@ static size_t floats(int32_t rows, int64_t ld)
     return arena_size((size_t)(rows * ld) * sizeof(float));
 }
 
-static size_t session_bytes(const draft_source *src)
+size_t eagle_session_bytes(const draft_source *src)
 {
     const model_shape *s = src->in.side_shape;
     return arena_size(sizeof(eagle_drafter)) +
@@ -418,7 +418,7 @@ static size_t session_bytes(const draft_source *src)
            floats(TREE_MAX_NODES + DRAFT_MAX_BATCH, row_stride(s->n_embd));
 }
 
-static drafter *make(draft_source *src, const drafter_context *context, void *memory)
+drafter *eagle_make(draft_source *src, const drafter_context *context, void *memory)
 {
     const model_shape *s = src->in.side_shape;
     eagle_drafter *d = memory;
@@ -447,5 +447,5 @@ const drafter_kind drafter_eagle = {.name = "eagle",
                                     .usual = usual,
                                     .open = eagle_open,
                                     .load = eagle_load,
-                                    .session_bytes = session_bytes,
-                                    .make = make};
+                                    .session_bytes = eagle_session_bytes,
+                                    .make = eagle_make};
