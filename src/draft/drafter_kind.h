@@ -72,8 +72,9 @@ typedef struct source_out {
     uint64_t file_bytes;     /* taken from the heap by open */
     int32_t most_steps;      /* the most steps of any tree; 0: no bound */
     const tap_shape *taps;   /* the target's states that it sees; NULL: none */
-    bool has_trees;          /* the file says how often guesses of a rank are right: */
+    bool has_trees;          /* the file has measured ones: */
     drey_static_trees trees;
+    bool has_right; /* it is known how often guesses of a rank are right, whatever it is sure of: */
     float right[TREE_MAX_GUESSES]; /* shares of the root's guesses that are right, on usual texts */
 } source_out;
 

@@ -342,7 +342,10 @@ static drey_status eagle_open(draft_source *src, drey_error *err)
              SHOWN_PATH(path));
     TRY(error_in_file(err, path, check_fit(src, err)));
     TRY(error_in_file(err, path, check_target(src, err)));
+    static const float right[TREE_MAX_GUESSES] = USUAL_EAGLE_SHARES;
     src->out.taps = &src->in.side_shape->taps;
+    src->out.has_right = true;
+    memcpy(src->out.right, right, sizeof right);
     src->out.resident_bytes = arena_size((size_t)src->out.taps->n_ids * sizeof(int32_t));
     return DREY_OK;
 }

@@ -719,8 +719,10 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
     TRY(read_experts(s, g, err));
     TRY(read_recurrent(s, g, err));
     TRY(rope_read(s, g, err));
+    if (!is_mtp_alone(s, g))
+        return DREY_OK;
     const model_shape of = *s;
-    return is_mtp_alone(s, g) ? read_mtp(s, &of, g, err) : DREY_OK;
+    return read_mtp(s, &of, g, err);
 }
 
 drey_status model_shape_read(model_shape *s, const gguf *g, drey_error *err)

@@ -4,6 +4,7 @@
 #include "draft/eagle_drafter.h"
 #include "session/session.h"
 #include "support/drafts/mtp_toy.h"
+#include "support/rng.h"
 #include "support/writing.h"
 
 enum { N_CONTEXT = 128, MOST_IDS = 64, N_TEXT = 60, N_PROMPT = 40 };
@@ -124,57 +125,77 @@ static drey_model *open_knowing(int i, const char *name)
     return m;
 }
 
-static void check_same(const drey_model *target, const drey_sampling *how)
+/* A random case: what must not change a text. */
+static void check_case(const drey_model *target, rng *r, const drey_sampling *how)
 {
     static const drey_policy policies[] = {DREY_POLICY_SEQUENCE, DREY_POLICY_SPECINFER,
                                            DREY_POLICY_LLMCAD,   DREY_POLICY_EDGELLM,
                                            DREY_POLICY_OPTIMAL,  DREY_POLICY_STATIC};
+    static const double shares[] = {-1, 0.6, 0.2, 0};
+    static const int32_t chunks[] = {0, 1, 7};
     static writing want, got;
+    const drey_research lookup = {.with = DREY_WITH(DREY_PART_LOOKUP)};
     drey_engine_options o = plain_options(target, N_CONTEXT, 2);
-    writing_run(&want, &o, -1, prompt, N_PROMPT, N_TEXT, how);
-    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
-        o = options_of(target);
-        o.policy = policies[i];
-        o.prompt_chunk = i % 2 ? 7 : 0;
-        o.n_threads = 1 + (int32_t)i % 3;
+    o.kv = rng_below(r, 2) ? DREY_KV_Q8_0 : DREY_KV_F16;
+    if (o.kv == DREY_KV_Q8_0 && target->shape.attention[0].head_dim % 32)
         o.kv = DREY_KV_F16;
-        writing_run(&got, &o, -1, prompt, N_PROMPT, N_TEXT, how);
-        must_be_same(&want, &got, drey_policy_name(policies[i]));
-        assert_true(got.stats.drafted > 0);
-    }
-    o = options_of(target);
-    drey_research lookup = {.with = DREY_WITH(DREY_PART_LOOKUP)};
-    o.research = &lookup;
-    o.policy = DREY_POLICY_OPTIMAL;
-    writing_run(&got, &o, -1, prompt, N_PROMPT, N_TEXT, how);
-    must_be_same(&want, &got, "with lookup");
+    writing_run(&want, &o, -1, prompt, N_PROMPT, N_TEXT, how);
+    o.drafter = DREY_DRAFTER_MTP;
+    o.policy = policies[rng_below(r, 6)];
+    o.prompt_chunk = chunks[rng_below(r, 3)];
+    o.n_threads = 1 + rng_below(r, 3);
+    o.tree_nodes = rng_below(r, 2) ? 24 : 0;
+    o.research = o.policy == DREY_POLICY_OPTIMAL && rng_below(r, 2) ? &lookup : NULL;
+    writing_run(&got, &o, shares[rng_below(r, 4)], prompt, N_PROMPT, N_TEXT, how);
+    must_be_same(&want, &got, drey_policy_name(o.policy));
+    assert_true(got.stats.drafted > 0 || o.policy == DREY_POLICY_OPTIMAL);
 }
 
 TEST(same_text)
 {
+    enum { CASES = 8 };
+    rng r = rng_from(1);
     for (int i = 0; i < N_MTP_TOYS; i++) {
         drey_model *target = open_knowing(i, "target.gguf");
-        check_same(target, NULL);
-        check_same(target, &sampled);
+        for (int c = 0; c < CASES; c++)
+            check_case(target, &r, c % 2 ? &sampled : NULL);
         drey_model_close(&target);
     }
 }
 
-/* A budget in which the target is read from the disk. */
-TEST(streams)
+TEST(is_planned)
 {
+    drey_model *target = open_knowing(0, "target.gguf");
+    drey_engine_options o = options_of(target);
+    drey_plan with, without;
+    MUST(drey_plan_make, &o, NULL, &with);
+    o = plain_options(target, N_CONTEXT, 2);
+    MUST(drey_plan_make, &o, NULL, &without);
+    assert_true(with.draft_bytes > 0 && without.draft_bytes == 0);
+    assert_true(with.smallest_budget_bytes > without.smallest_budget_bytes);
+    drey_model_close(&target);
+}
+
+/* A text is saved and continued elsewhere. */
+TEST(saved_texts_continue)
+{
+    enum { N_FIRST = 20 };
     static writing want, got;
     for (int i = 0; i < N_MTP_TOYS; i++) {
         drey_model *target = open_knowing(i, "target.gguf");
         drey_engine_options o = plain_options(target, N_CONTEXT, 2);
         writing_run(&want, &o, -1, prompt, N_PROMPT, N_TEXT, NULL);
         o = options_of(target);
-        writing_run(&got, &o, 0.3, prompt, N_PROMPT, N_TEXT, NULL);
-        must_be_same(&want, &got, "in part from the disk");
-        drey_plan plan;
-        o.memory_bytes = DREY_MEMORY_UNLIMITED;
-        MUST(drey_plan_make, &o, NULL, &plan);
-        assert_true(plan.draft_bytes > 0);
+        drey_session *s = open_alone(&o, NULL);
+        got = (writing){.n_ids = 0};
+        writing_continue(&got, s, prompt, N_PROMPT, N_FIRST, NULL);
+        MUST(drey_session_save, s, temp_path("saved"), NULL, 0);
+        close_alone(&s);
+        s = open_alone(&o, NULL);
+        MUST(drey_session_load, s, temp_path("saved"), NULL);
+        writing_continue(&got, s, NULL, 0, N_TEXT - N_FIRST, NULL);
+        close_alone(&s);
+        must_be_same_ids(&want, &got, "a saved text");
         drey_model_close(&target);
     }
 }
