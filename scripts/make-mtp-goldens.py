@@ -116,7 +116,7 @@ class Rows:
         return self.model.norm(x, name) if name in self.model.t else x
 
     def attend(self, n, position, seen):
-        """What a row's attention adds. seen: the rows before it on its path."""
+        """Returns what attention adds to a row. seen: the rows before it on its path."""
         model = self.model
         q, gate = self.heads(n, "q", model.n_heads), None
         if model.arch == "qwen35":  # each head's gates come after its queries

@@ -1,9 +1,9 @@
 /* The block for multi-token prediction that comes with a model (MTP, "nextn"), as a drafter: one
- * layer of the target's own kind, trained together with it (DeepSeek-AI 2024, "DeepSeek-V3 technical
- * report", 2.2). It is in the target's file, behind the layers, or in one of its own.
+ * layer of the target's own kind, trained together with it (DeepSeek-AI 2024, "DeepSeek-V3
+ * technical report", 2.2). It is in the target's file, after the layers, or in a separate one.
  *
- *      t: a token, f: the target's residual stream after all layers and the final norm, at the token
- *      before t; g: what this layer has made of the token before t, after its norm
+ *      t: a token, f: the target's residual stream after all layers and the final norm, at the
+ *      token before t; g: what this layer has made of the token before t, after its norm
  *   row of a token that the target has accepted    x = eh_proj [enorm(e(t)); hnorm(f)]
  *   row of a node below                            x = eh_proj [enorm(e(t)); hnorm(g)]
  *   guesses                                        head shared_head_norm(layer x)
@@ -21,7 +21,7 @@
 #include "model/layout.h"
 
 typedef struct compared_number {
-    const char *suffix; /* of the key that has it */
+    const char *suffix; /* ending of the key that has it */
     int32_t block, target;
 } compared_number;
 

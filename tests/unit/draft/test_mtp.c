@@ -1,6 +1,7 @@
-/* A block for multi-token prediction as a drafter: its logits against an independent implementation;
- * texts are the same with it, whatever grows the tree, holds memory and goes on from a saved text;
- * a block that knows what its target says is believed; what cannot draft is refused in a sentence. */
+/* A block for multi-token prediction as a drafter: its logits against an independent
+ * implementation; texts are the same with it, whatever grows the tree and holds memory, and after a
+ * cut or a saved text; a block that knows what its target says is believed; what cannot draft is
+ * refused in a sentence. */
 #include "draft/eagle_drafter.h"
 #include "session/session.h"
 #include "support/drafts/mtp_toy.h"
