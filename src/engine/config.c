@@ -65,7 +65,8 @@ static drey_status check_choices(const choice *c, drey_error *err)
     const drey_engine_options *o = c->o;
     const drey_research *r = &c->research;
     const drafter_kind *kind = c->drafter;
-    const bool takes_model = kind && kind->side == DRAFT_SIDE_MODEL;
+    const bool takes_model = kind && kind->side == DRAFT_SIDE_MODEL,
+               may_take_model = takes_model || (kind && kind->side == DRAFT_SIDE_BLOCK);
     const contradiction table[] = {
         {!drey_policy_name(o->policy) || !drey_drafter_name(o->drafter) || !drey_io_name(o->io) ||
              !drey_kv_name(o->kv) || !drey_exit_name(o->exit) || !drey_fallback_name(r->fallback) ||
@@ -79,7 +80,7 @@ static drey_status check_choices(const choice *c, drey_error *err)
          "the part \"lookup\" alone can be asked for, and not be left out at the same time", NULL,
          NULL},
         {!o->target, "no target model was given", NULL, NULL},
-        {takes_model != (o->draft != NULL),
+        {o->draft ? !may_take_model : takes_model,
          "a draft model and the drafter \"model\" or \"eagle\" go together", NULL, NULL},
         {o->heads && !(kind && kind->file_ending),
          "a file of heads and the drafter \"medusa\" go together", NULL, NULL},
@@ -173,7 +174,8 @@ static drey_status check_ranks(const choice *c, drey_error *err)
 {
     const drey_engine_options *o = c->o;
     const drafter_kind *kind = is_plain(c->policy) ? NULL : c->drafter;
-    bool layers = kind && (kind->side == DRAFT_SIDE_VIEW || kind == &drafter_eagle);
+    bool layers =
+        kind && (kind->side == DRAFT_SIDE_VIEW || kind == &drafter_eagle || kind == &drafter_mtp);
     const contradiction table[] = {
         {o->exit != DREY_EXIT_OFF, "early exits need all layers on one machine", NULL,
          "; leave them out, or use one rank"},
@@ -303,8 +305,8 @@ static drey_status check_shares(const drey_unit_shares *shares, drey_error *err)
 static choice choose(const drey_engine_options *o, const engine_hooks *hooks)
 {
     const drafter_kind *named = drafter_kind_of(o->drafter);
-    if (named == &drafter_model && o->draft && o->draft->shape.taps.n)
-        named = &drafter_eagle;
+    if (named == &drafter_model && o->draft)
+        named = drafter_kind_of(drafter_for(&o->draft->shape));
     choice c = {
         .o = o, .drafter = hooks && hooks->drafter ? hooks->drafter : named, .policy = o->policy};
     if (o->research)
@@ -405,6 +407,19 @@ static config_lookup lookup_of(const engine_config *c, const choice *chosen)
     return exits_of_trees ? LOOKUP_PEEKS : LOOKUP_OFF;
 }
 
+/* The MTP block of the target's file, as a model. */
+static drey_status take_block(engine_config *c, const drey_model *target, drey_error *err)
+{
+    drey_model *m = malloc(sizeof *m);
+    if (!m)
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory for an engine's options");
+    *m = *target;
+    m->trie = NULL;
+    c->files.block = m;
+    c->draft = m;
+    return mtp_shape_read(&m->shape, &target->shape, target->file, err);
+}
+
 static drey_status take_drafting(engine_config *c, const choice *chosen, drey_error *err)
 {
     drey_engine_options o = *chosen->o;
@@ -413,6 +428,8 @@ static drey_status take_drafting(engine_config *c, const choice *chosen, drey_er
     c->policy = policy_class_of(chosen->policy);
     c->drafter = is_plain(chosen->policy) ? NULL : chosen->drafter;
     c->draft = c->drafter ? o.draft : NULL;
+    if (c->drafter && c->drafter->side == DRAFT_SIDE_BLOCK && !o.draft)
+        TRY(take_block(c, o.target, err));
     c->research = chosen->research;
     c->lookup = lookup_of(c, chosen);
     c->drafted.nodes = policy_size(&o);
@@ -490,6 +507,7 @@ void config_free(engine_config *c)
     free(c->files.sidecar);
     free(c->files.exit);
     free(c->files.draft);
+    free(c->files.block);
     free(c->units.tier);
     free((char *)c->prefixes.folder);
     free(c->memory.kv_folder);

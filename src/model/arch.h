@@ -49,6 +49,7 @@ enum {
     FORM_WEIGHED_INPUTS = 4096, /* weights multiply the inputs of experts, not their results */
     FORM_MEAN_SHARED = 8192,    /* half of the sum of a shared expert and of the others counts */
     FORM_DENSE_ROTATED = 16384, /* layers in front of a mixture's are rotated in any case */
+    FORM_MTP_UNNORMED = 32768,  /* MTP blocks read the residual stream without the final norm */
     FORM_ONE_BLOCK = 1 << 22,   /* each layer is one block, with one norm */
     FORM_BESIDE = 1 << 23,      /* a state next to attention: both read its norm's rows */
     FORM_UNSCALED = 1 << 24,    /* scores are as queries and keys give them */
@@ -170,13 +171,15 @@ typedef struct rope_shape {
     int32_t first;           /* first of its angles among those of a row */
 } rope_shape;
 
-/* A model that is a layer after another one, its target (EAGLE): what it sees of it. */
+/* A model that is a layer after another one, its target (EAGLE, MTP): what it sees of it. */
 typedef struct tap_shape {
     int32_t n;                     /* 0: the model is no such layer */
     int32_t layer[MODEL_MAX_TAPS]; /* states are taken where so many layers are complete; rising */
     int32_t width;                 /* the target's D */
     int32_t n_ids;                 /* ids of its head, which has its own vocabulary */
     bool normed;                   /* the residual stream begins with the normed state */
+    int32_t mtp_block; /* the layer is this block of a file (blk.N), for multi-token prediction; 0:
+                          it is not one */
 } tap_shape;
 
 /* Rotations of a model's layers: of those that see all, of local ones. */
@@ -341,10 +344,22 @@ static inline bool shape_reads(const model_shape *s)
 /* The shape of the encoder of a model, whose shape is its decoder's. */
 model_shape shape_of_encoder(const model_shape *decoder);
 
+/* The shape is that of an MTP block; of an EAGLE layer, whose attention reads tokens next to
+ * states. */
+static inline bool shape_is_mtp(const model_shape *s)
+{
+    return s->taps.mtp_block > 0;
+}
+static inline bool shape_is_eagle(const model_shape *s)
+{
+    return s->taps.n > 0 && !shape_is_mtp(s);
+}
+
 /* Layers have a state that runs through the text. */
 static inline bool shape_has_states(const model_shape *s)
 {
-    return s->arch && s->arch->layers && s->arch->layers->states; /* a shape may be sizes alone */
+    return s->arch && s->arch->layers && s->arch->layers->states && /* sizes alone have no arch */
+           !shape_is_mtp(s);
 }
 /* States of such a model are kept at multiples of this: so often that they take a byte for every 16
  * numbers of a row and layer, at most. (A row's keys and values take some times that.) */
@@ -372,8 +387,12 @@ int32_t arch_keys_refused(const model_shape *s, const gguf *g,
                           void (*refused)(void *user, const drey_error *error), void *user);
 
 /* Blocks for multi-token prediction, which files may have after the layers (keys and tensors named
- * nextn). They have no part in a text and are not computed. */
+ * nextn). They have no part in a text: the first of them may draft. */
 int32_t arch_mtp_blocks(const arch *a, const gguf *g);
+/* The shape of the first of them as a model after the one with shape `of`, which is of the same
+ * file; a file with these blocks alone has that shape itself. DREY_ERR_UNSUPPORTED: the file has
+ * none, or the architecture's are not computed; DREY_ERR_FORMAT: it is cut off. */
+drey_status mtp_shape_read(model_shape *s, const model_shape *of, const gguf *g, drey_error *err);
 
 /* Reads the RoPE keys; sizes and kinds of attention have been read. */
 drey_status rope_read(model_shape *s, const gguf *g, drey_error *err);

@@ -107,7 +107,7 @@ static drey_status read_each(const model_shape *s, const gguf *g, const char *su
         value = gguf_int(g, name, fallback);
     for (int32_t i = 0; i < MODEL_MAX_LAYERS; i++) {
         if (each)
-            value = gguf_item_int(key, (uint64_t)min_i32(i, s->n_layers - 1));
+            value = gguf_item_int(key, min_u64((uint64_t)i, key->n_items - 1));
         if (value < 0 || value > high)
             FAIL(err, DREY_ERR_FORMAT, "key %s has the number %lld; the file is broken", name,
                  (long long)value);
@@ -607,6 +607,25 @@ static drey_status read_experts(model_shape *s, const gguf *g, drey_error *err)
     return read_gate(r, g, a, err);
 }
 
+/* The head of an MTP block, whose rows are the vocabulary; NULL: the file has none. */
+static const gguf_tensor *mtp_head(const gguf *g, int32_t block)
+{
+    char own[64];
+    snprintf(own, sizeof own, "blk.%d.nextn.shared_head_head.weight", block);
+    const char *const names[] = {own, "output.weight", "token_embd.weight"};
+    const gguf_tensor *head = NULL;
+    for (int32_t i = 0; i < 3 && !head; i++)
+        head = gguf_find_tensor(g, names[i]);
+    return head;
+}
+
+/* Returns whether the file has MTP blocks and none of the layers before them. */
+static bool is_mtp_alone(const model_shape *s, const gguf *g)
+{
+    return arch_mtp_blocks(s->arch, g) > 0 && !has_block(g, 0, "") &&
+           has_block(g, s->n_layers, "nextn.");
+}
+
 /* Returns whether it is an encoder-only architecture that llama.cpp runs and drey does not. */
 static bool encodes_only(gguf_string name)
 {
@@ -621,7 +640,8 @@ static bool encodes_only(gguf_string name)
 
 static drey_status read_vocabulary(model_shape *s, const gguf *g, drey_error *err)
 {
-    const gguf_tensor *embedding = gguf_find_tensor(g, "token_embd.weight");
+    const gguf_tensor *embedding =
+        is_mtp_alone(s, g) ? mtp_head(g, s->n_layers) : gguf_find_tensor(g, "token_embd.weight");
     if (s->taps.n)
         TRY(read_tapped_vocabulary(s, g, err));
     if (!embedding && s->taps.n)
@@ -645,6 +665,39 @@ static drey_status read_recurrent(model_shape *s, const gguf *g, drey_error *err
     }
     s->recurrent.stride = model_state_stride(s);
     return DREY_OK;
+}
+
+static drey_status read_mtp(model_shape *s, const model_shape *of, const gguf *g, drey_error *err)
+{
+    const int32_t block = of->n_layers, n = arch_mtp_blocks(of->arch, g);
+    char key[96];
+    if (n == 0 || shape_is_mtp(of))
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "the file has no block for multi-token prediction (%s): take one that was converted "
+             "with it, or draft with something else",
+             arch_key(of->arch, "nextn_predict_layers", key));
+    if (!(of->arch->keys & KEYS_NEXTN) || of->arch->layer_norm)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "drey does not compute the MTP blocks of architecture %s: draft with something else",
+             of->arch->name);
+    if (!has_block(g, block, "nextn.eh_proj.weight") || !mtp_head(g, block))
+        FAIL(err, DREY_ERR_FORMAT,
+             "%s is %d, and the file lacks %s, so its MTP block is cut off: take a file that was "
+             "converted with it, or draft with something else",
+             arch_key(of->arch, "nextn_predict_layers", key), n,
+             mtp_head(g, block) ? "the tensor nextn.eh_proj.weight of it" : "a head for it");
+    *s = *of;
+    s->layer[0] = of->layer[block];
+    s->layer[0].experts = has_block(g, block, "ffn_gate_inp.weight");
+    s->n_layers = 1;
+    s->taps = (tap_shape){
+        .n = 1, .layer = {block}, .width = of->n_embd, .n_ids = of->n_vocab, .mtp_block = block};
+    return DREY_OK;
+}
+
+drey_status mtp_shape_read(model_shape *s, const model_shape *of, const gguf *g, drey_error *err)
+{
+    return error_in_file(err, gguf_shard_path(g, 0), read_mtp(s, of, g, err));
 }
 
 static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
@@ -686,7 +739,11 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
     TRY(read_encoder(s, g, err));
     TRY(read_experts(s, g, err));
     TRY(read_recurrent(s, g, err));
-    return rope_read(s, g, err);
+    TRY(rope_read(s, g, err));
+    if (!is_mtp_alone(s, g))
+        return DREY_OK;
+    const model_shape of = *s;
+    return read_mtp(s, &of, g, err);
 }
 
 drey_status model_shape_read(model_shape *s, const gguf *g, drey_error *err)

@@ -429,7 +429,7 @@ static void plan_convolution(model_plan *m, int32_t layer)
 
 static bool has_delta(const toy_options *o, int32_t layer)
 {
-    return o->delta.n_key_heads > 0 && (layer + 1) % o->delta.period != 0;
+    return o->delta.n_key_heads > 0 && layer < o->n_layers && (layer + 1) % o->delta.period != 0;
 }
 
 /* Sums of products with beta, alpha and dt have a deviation of 1.4. */
@@ -549,6 +549,22 @@ static void plan_encdec(model_plan *m)
     plan_part(m, false, decoder_layers(o));
 }
 
+/* A block for multi-token prediction; those that have no delta nets in front have their own norm
+ * before the head. */
+static void plan_mtp(model_plan *m, int32_t layer)
+{
+    const toy_options *o = m->options;
+    char name[64];
+    add_table(m, layer_name(name, layer, "nextn.eh_proj.weight"), 2 * o->n_embd, o->n_embd,
+              0.7f / sqrtf((float)o->n_embd));
+    add_vector(m, layer_name(name, layer, "nextn.enorm.weight"), o->n_embd, 1.0f, 0.1f);
+    add_vector(m, layer_name(name, layer, "nextn.hnorm.weight"), o->n_embd, 1.0f, 0.1f);
+    if (o->delta.n_key_heads == 0)
+        add_vector(m, layer_name(name, layer, "nextn.shared_head_norm.weight"), o->n_embd, 1.0f,
+                   0.1f);
+    plan_layer(m, layer, head_dim_of(o));
+}
+
 static void plan_decoder_only(model_plan *m)
 {
     const toy_options *o = m->options;
@@ -567,9 +583,11 @@ static void plan_decoder_only(model_plan *m)
         add_vector(m, "rope_factors_short.weight", o->n_rot / 2, 1.5f, 0.2f);
         add_vector(m, "rope_factors_long.weight", o->n_rot / 2, 9.0f, 2.0f);
     }
-    for (int32_t i = 0; i < o->n_layers; i++)
+    for (int32_t i = 0; i < o->n_layers && !o->mtp_alone; i++)
         plan_layer(m, i, head_dim_of(o));
-    for (int32_t i = 0; i < o->n_nextn; i++) {
+    if (o->mtp)
+        plan_mtp(m, o->n_layers);
+    for (int32_t i = o->mtp; i < o->n_nextn; i++) {
         char name[64];
         add_table(m, layer_name(name, o->n_layers + i, "nextn.eh_proj.weight"), 2 * o->n_embd,
                   o->n_embd, 1.0f);

@@ -105,6 +105,8 @@ typedef struct toy_options {
     bool scales;              /* with scales of Q, of the feed-forward part's output, of experts */
     bool uneven;              /* odd layers have twice the heads, and half of n_ff */
     int32_t n_nextn;          /* blocks after the layers, which have no part in a text */
+    bool mtp;                 /* the first of them is a whole layer, which can draft */
+    bool mtp_alone;           /* and no layer is in front of it */
     bool rope_freqs;          /* with a rope_freqs tensor */
     int32_t rope_freqs_rows;  /* more than 1: of a shape that no model has */
     const char *rope_scaling; /* NULL: none; "linear" or "yarn" with the two numbers below */
