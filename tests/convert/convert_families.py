@@ -13,6 +13,7 @@ import tempfile
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(here, "../../scripts"))
+import hub_folder  # noqa: E402
 from family_folder import SAVED, FamilyFolder, make_family_folder, numbers, rows_of  # noqa: E402
 from gguf_file import Gguf  # noqa: E402
 
@@ -115,6 +116,34 @@ def window_of_all():
         wrong("starcoder2 with a window:", said.stderr)
 
 
+def blocks_after():
+    """Qwen's block for multi-token prediction, which has other names than a layer, follows the layers."""
+    path, folder, out = (os.path.join(tmp, part) for part in ("toys/toy-qwen35.gguf", "qwen35", "out.gguf"))
+    source = FamilyFolder(Gguf(path), "toy-qwen35")
+    made, layer = list(source.tensors()), "model.layers.1."
+    of_layer = [("mtp.layers.0." + name[len(layer):], *rest) for name, *rest in made if name.startswith(layer)]
+    norm = next(tensor for tensor in of_layer if tensor[0].endswith("input_layernorm.weight"))
+    width = norm[2][0]
+    more = [(f"mtp.{name}.weight", *norm[1:]) for name in ("pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm")]
+    more.append(("mtp.fc.weight", "F32", [width, 2 * width], norm[3] * 2 * width))
+    hub_folder.safetensors(os.path.join(folder, "model.safetensors"), made + of_layer + more)
+    hub_folder.write(folder, "config.json", source.config() | {"mtp_num_hidden_layers": 1})
+    said = convert(folder, out)
+    if said.returncode != 0 or "left out" in said.stdout:
+        wrong("a block after the layers:", said.stdout, said.stderr)
+        return
+    gguf = Gguf(out)
+    keys, found = {key: value for key, _, value in gguf.keys}, tensors(gguf)
+    n = source.of("block_count")
+    want = {f"blk.{n}.nextn.{name}.weight" for name in ("eh_proj", "enorm", "hnorm", "shared_head_norm")}
+    if keys[b"qwen35.block_count"] != n + 1 or keys[b"qwen35.nextn_predict_layers"] != 1 or want - found.keys():
+        wrong("a block after the layers is missing:", sorted(want - found.keys()))
+    elif found[f"blk.{n}.nextn.enorm.weight"] != found["blk.1.attn_norm.weight"]:
+        wrong("a norm of the block after the layers is another")
+    if text_of(out) != text_of(path):
+        wrong("a block after the layers changes the text")
+
+
 def refused():
     """A member that is known and not computed is named."""
     for name, member, value, pattern in (
@@ -162,6 +191,7 @@ try:
         check(toy)
     window_of_all()
     refused()
+    blocks_after()
     documented()
 finally:
     shutil.rmtree(tmp, ignore_errors=True)
