@@ -117,7 +117,7 @@ def window_of_all():
 
 
 def blocks_after():
-    """Qwen's block for multi-token prediction, which has other names than a layer, follows the layers."""
+    """Qwen's block for multi-token prediction, under names that no layer has, follows them."""
     path, folder, out = (os.path.join(tmp, part) for part in ("toys/toy-qwen35.gguf", "qwen35", "out.gguf"))
     source = FamilyFolder(Gguf(path), "toy-qwen35")
     made, layer = list(source.tensors()), "model.layers.1."
