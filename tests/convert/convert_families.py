@@ -4,6 +4,7 @@ tests/data/logits has; the guide lists what it knows.
 
   convert_families.py DREY MAKE_TOY"""
 import json
+import math
 import os
 import re
 import shutil
@@ -116,6 +117,31 @@ def window_of_all():
         wrong("starcoder2 with a window:", said.stderr)
 
 
+def half_factors():
+    """Step 3.5's factors are those of the half that is rotated, and ones."""
+    folder, out = os.path.join(tmp, "step35"), os.path.join(tmp, "out.gguf")
+    path = os.path.join(folder, "config.json")
+    with open(path, encoding="utf-8") as file:
+        config = json.load(file)
+    config["text_config"]["rope_parameters"]["full_attention"] |= {
+        "rope_type": "llama3", "rope_theta": 100.0, "factor": 2.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 64}
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(config, file)
+    said = convert(folder, out, "-q")
+    found = tensors(Gguf(out)).get("rope_freqs.weight") if said.returncode == 0 else None
+    got = []
+    numbers(found[2] if found else b"", 4, lambda x: got.append(x) or x)
+    want = []
+    for i in range(4):
+        length = 2 * math.pi * 100.0 ** (2 * i / 8)
+        smooth = (64 / length - 1) / 3
+        want.append(1 if length < 16 else 2 if length > 64 else 1 / ((1 - smooth) / 2 + smooth))
+    want += [1] * 4
+    if len(got) != 8 or any(abs(a - b) > 1e-6 for a, b in zip(got, want)):
+        wrong("step35's factors are", got, "not", want, said.stderr)
+
+
 def blocks_after():
     """Qwen's block for multi-token prediction, under names that no layer has, follows them."""
     path, folder, out = (os.path.join(tmp, part) for part in ("toys/toy-qwen35.gguf", "qwen35", "out.gguf"))
@@ -192,6 +218,7 @@ try:
     window_of_all()
     refused()
     blocks_after()
+    half_factors()
     documented()
 finally:
     shutil.rmtree(tmp, ignore_errors=True)
