@@ -242,9 +242,13 @@ static drey_status take_factors(rope_factors *out, const char *name, int64_t n, 
     return DREY_OK;
 }
 
-/* Llama 3.1: slow turns are slowed down by a factor, fast ones stay, those between are blended. */
-static drey_status llama3_factors(const rotation *r, rope_factors *out, drey_error *err)
+/* Llama 3.1: slow turns are slowed down by a factor, fast ones stay, those between are blended.
+ * Where layers that see all rotate half of what the file states, the list is as long as for the
+ * whole, and ends with ones. */
+static drey_status llama3_factors(const rotation *r, bool halved, rope_factors *out,
+                                  drey_error *err)
 {
+    const double n_rot = (double)(halved ? r->n_rot / 2 : r->n_rot);
     double factor = number_or(r->all, "factor", 8), low = number_or(r->all, "low_freq_factor", 1);
     double high = number_or(r->all, "high_freq_factor", 4);
     double context = number_or(r->all, "original_max_position_embeddings", 8192);
@@ -253,12 +257,14 @@ static drey_status llama3_factors(const rotation *r, rope_factors *out, drey_err
         FAIL(err, DREY_ERR_FORMAT, "rope_scaling of config.json has numbers that cannot be");
     TRY(take_factors(out, "rope_freqs.weight", r->n_rot / 2, err));
     for (int32_t i = 0; i < out->n; i++) {
-        double length = 2 * M_PI * pow_f64(base, 2.0 * i / (double)r->n_rot);
+        double length = 2 * M_PI * pow_f64(base, 2.0 * i / n_rot);
         double smooth = (context / length - low) / (high - low);
         double blended = 1 / ((1 - smooth) / factor + smooth);
         out->values[i] = (float)(length < context / high  ? 1
                                  : length > context / low ? factor
                                                           : blended);
+        if (2 * i >= n_rot)
+            out->values[i] = 1;
     }
     return DREY_OK;
 }
@@ -332,7 +338,7 @@ static drey_status put_scaling(const keys *k, const rotation *r,
     if (longrope && k->family->arch->longrope)
         return put_longrope(k, r, out, err);
     if (strcmp(r->type, "llama3") == 0 && !k->family->arch->longrope)
-        return llama3_factors(r, &out[0], err);
+        return llama3_factors(r, k->family->arch->local.halved, &out[0], err);
     if (strcmp(r->type, "linear") == 0 && known) {
         keys_text(k, "rope.scaling.type", "linear");
         keys_f32(k, "rope.scaling.factor", factor);

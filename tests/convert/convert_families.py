@@ -4,6 +4,7 @@ tests/data/logits has; the guide lists what it knows.
 
   convert_families.py DREY MAKE_TOY"""
 import json
+import math
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ import tempfile
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(here, "../../scripts"))
+import hub_folder  # noqa: E402
 from family_folder import SAVED, FamilyFolder, make_family_folder, numbers, rows_of  # noqa: E402
 from gguf_file import Gguf  # noqa: E402
 
@@ -115,6 +117,59 @@ def window_of_all():
         wrong("starcoder2 with a window:", said.stderr)
 
 
+def half_factors():
+    """Step 3.5's factors are those of the half that is rotated, and ones."""
+    folder, out = os.path.join(tmp, "step35"), os.path.join(tmp, "out.gguf")
+    path = os.path.join(folder, "config.json")
+    with open(path, encoding="utf-8") as file:
+        config = json.load(file)
+    config["text_config"]["rope_parameters"]["full_attention"] |= {
+        "rope_type": "llama3", "rope_theta": 100.0, "factor": 2.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 64}
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(config, file)
+    said = convert(folder, out, "-q")
+    found = tensors(Gguf(out)).get("rope_freqs.weight") if said.returncode == 0 else None
+    got = []
+    numbers(found[2] if found else b"", 4, lambda x: got.append(x) or x)
+    want = []
+    for i in range(4):
+        length = 2 * math.pi * 100.0 ** (2 * i / 8)
+        smooth = (64 / length - 1) / 3
+        want.append(1 if length < 16 else 2 if length > 64 else 1 / ((1 - smooth) / 2 + smooth))
+    want += [1] * 4
+    if len(got) != 8 or any(abs(a - b) > 1e-6 for a, b in zip(got, want)):
+        wrong("step35's factors are", got, "not", want, said.stderr)
+
+
+def blocks_after():
+    """Qwen's block for multi-token prediction, under names that no layer has, follows them."""
+    path, folder, out = (os.path.join(tmp, part) for part in ("toys/toy-qwen35.gguf", "qwen35", "out.gguf"))
+    source = FamilyFolder(Gguf(path), "toy-qwen35")
+    made, layer = list(source.tensors()), "model.layers.1."
+    of_layer = [("mtp.layers.0." + name[len(layer):], *rest) for name, *rest in made if name.startswith(layer)]
+    norm = next(tensor for tensor in of_layer if tensor[0].endswith("input_layernorm.weight"))
+    width = norm[2][0]
+    more = [(f"mtp.{name}.weight", *norm[1:]) for name in ("pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm")]
+    more.append(("mtp.fc.weight", "F32", [width, 2 * width], norm[3] * 2 * width))
+    hub_folder.safetensors(os.path.join(folder, "model.safetensors"), made + of_layer + more)
+    hub_folder.write(folder, "config.json", source.config() | {"mtp_num_hidden_layers": 1})
+    said = convert(folder, out)
+    if said.returncode != 0 or "left out" in said.stdout:
+        wrong("a block after the layers:", said.stdout, said.stderr)
+        return
+    gguf = Gguf(out)
+    keys, found = {key: value for key, _, value in gguf.keys}, tensors(gguf)
+    n = source.of("block_count")
+    want = {f"blk.{n}.nextn.{name}.weight" for name in ("eh_proj", "enorm", "hnorm", "shared_head_norm")}
+    if keys[b"qwen35.block_count"] != n + 1 or keys[b"qwen35.nextn_predict_layers"] != 1 or want - found.keys():
+        wrong("a block after the layers is missing:", sorted(want - found.keys()))
+    elif found[f"blk.{n}.nextn.enorm.weight"] != found["blk.1.attn_norm.weight"]:
+        wrong("a norm of the block after the layers is another")
+    if text_of(out) != text_of(path):
+        wrong("a block after the layers changes the text")
+
+
 def refused():
     """A member that is known and not computed is named."""
     for name, member, value, pattern in (
@@ -162,6 +217,8 @@ try:
         check(toy)
     window_of_all()
     refused()
+    blocks_after()
+    half_factors()
     documented()
 finally:
     shutil.rmtree(tmp, ignore_errors=True)
