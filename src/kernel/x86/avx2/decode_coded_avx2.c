@@ -28,7 +28,7 @@ INLINE void put_d(decoded_step *to, const uint8_t *block, int slice, float unit)
                      _mm256_mul_ps(load_halves(block, slice), _mm256_set1_ps(unit)));
 }
 
-/* What words of a code book and their scales are put to. */
+/* Takes words and their scales into a slice of a decoded step. */
 typedef struct book_sink {
     decoded_step *to;
     int slice;

@@ -113,7 +113,7 @@ VBMI_INLINE __m512i four_signs(__m512i words)
     return even_signs(_mm512_multishift_epi64_epi8(at, words));
 }
 
-/* What words and scales are put to: a decoded step, or the products with one row. */
+/* Takes words and their scales: into half of a decoded step, or into products with one row. */
 typedef struct book_sink {
     decoded_step *step; /* NULL: products */
     int half;
