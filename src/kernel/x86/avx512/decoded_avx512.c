@@ -236,7 +236,7 @@ CODED_TYPES(DEFINE_CODED, )
     DEFINE_DOT_VBMI(TYPE, name, decode_##name##_vbmi, tile_##sub_k##_##order, vbmi_even, true)
 VBMI_TYPES(DEFINE_VBMI)
 
-/* Without VBMI the tier below is the fastest for one row of the types with books. */
+/* Sets dot; without VBMI the tier below stays for one row of the types with books. */
 static void set_coded(matmul_kernel *m, dot_fn *dot, bool vbmi)
 {
     if (m->dot_many && !vbmi) {
