@@ -335,6 +335,12 @@ static inline bool shape_reads(const model_shape *s)
 /* The shape of the encoder of a model, whose shape is its decoder's. */
 model_shape shape_of_encoder(const model_shape *decoder);
 
+/* Its layers need more of each other, or of tokens, than the residual stream. */
+static inline bool shape_is_tied(const model_shape *s)
+{
+    return s->lookup.n > 0 || s->layer[s->n_layers - 1].kv_before > 0;
+}
+
 /* Layers have a state that runs through the text. */
 static inline bool shape_has_states(const model_shape *s)
 {

@@ -18,6 +18,7 @@ typedef struct tensor_plan {
     int64_t dims[3]; /* 1 from n_dims on */
     uint32_t n_dims;
     float centre, deviation;
+    int64_t n_usual; /* numbers after the first so many are enormous; 0: none */
     int32_t part;
 } tensor_plan;
 
@@ -173,9 +174,44 @@ static int64_t heads_of(const toy_options *o, int32_t layer)
     return o->uneven && layer % 2 ? 2 * o->n_heads : o->n_heads;
 }
 
+static bool sees_all(const toy_options *o, int32_t layer)
+{
+    return o->kinds.period == 0 || (layer + 1) % o->kinds.period == 0;
+}
+
+/* The layer reads another one's keys and values. */
+static bool shares(const toy_options *o, int32_t layer)
+{
+    return layer >= o->n_layers - o->kinds.n_shared;
+}
+
+static int64_t head_dim_at(const toy_options *o, int32_t layer)
+{
+    return sees_all(o, layer) ? head_dim_of(o) : o->kinds.local_dim;
+}
+
+static int64_t v_dim_at(const toy_options *o, int32_t layer)
+{
+    return sees_all(o, layer) ? v_dim_of(o) : o->kinds.local_dim;
+}
+
 static int64_t ff_of(const toy_options *o, int32_t layer)
 {
+    if (o->kinds.wide && shares(o, layer))
+        return 2 * o->n_ff;
     return o->uneven && layer % 2 ? o->n_ff / 2 : o->n_ff;
+}
+
+static bool has_convolution(const toy_options *o, int32_t layer)
+{
+    return o->form & TOY_SHORT_CONV && layer % 2 == 0;
+}
+
+static int64_t kv_heads_of(const toy_options *o, int32_t layer)
+{
+    if (o->kinds.n_heads_kv_global && sees_all(o, layer))
+        return o->kinds.n_heads_kv_global;
+    return has_encoder(o) ? o->n_heads : has_convolution(o, layer) ? 0 : o->n_heads_kv;
 }
 
 /* A table of floats with a row for each of n things. */
@@ -295,11 +331,6 @@ static void plan_experts(model_plan *m, int32_t layer)
     add_matrix(m, layer_name(name, layer, "ffn_down_shexp.weight"), shared, d, weight);
 }
 
-static bool has_convolution(const toy_options *o, int32_t layer)
-{
-    return o->form & TOY_SHORT_CONV && layer % 2 == 0;
-}
-
 static bool has_experts(const toy_options *o, int32_t layer)
 {
     const toy_experts *e = &o->experts;
@@ -311,10 +342,10 @@ static void plan_ffn(model_plan *m, int32_t layer, uint32_t form)
     const toy_options *o = m->options;
     char name[64];
     int64_t d = o->n_embd, ff = ff_of(o, layer);
-    if (has_experts(o, layer)) {
+    if (has_experts(o, layer))
         plan_experts(m, layer);
+    if (has_experts(o, layer) && !o->kinds.period)
         return;
-    }
     if (!(form & (TOY_NO_GATE | TOY_GATE_IN_UP)))
         add_matrix(m, layer_name(name, layer, "ffn_gate.weight"), d, ff, 1.0f);
     add_matrix(m, layer_name(name, layer, "ffn_up.weight"), d, form & TOY_GATE_IN_UP ? 2 * ff : ff,
@@ -339,6 +370,7 @@ static uint32_t form_of(const toy_options *o)
         {"qwen3moe", TOY_HEAD_NORMS},
         {"gemma2", TOY_POST_NORMS},
         {"gemma3", TOY_POST_NORMS | TOY_HEAD_NORMS},
+        {"gemma4", TOY_POST_NORMS | TOY_HEAD_NORMS},
         {"olmoe", TOY_WIDE_NORMS},
     };
     uint32_t form = o->form | (o->biases ? TOY_QKV_BIASES | TOY_O_BIAS | TOY_FFN_BIASES : 0);
@@ -366,12 +398,15 @@ static void plan_head_norms(model_plan *m, int32_t layer, int64_t head_dim, uint
     for (int i = 0; i < 2; i++) {
         char name[64];
         int64_t n_heads = i ? o->n_heads_kv : heads_of(o, layer);
+        if (i && shares(o, layer) && !o->kinds.wide)
+            continue;
         layer_name(name, layer, roles[i]);
         if (form & TOY_OWN_NORMS) {
             add_table(m, name, head_dim, n_heads, 0.2f);
             m->tensors[m->n_tensors - 1].centre = 1.0f;
         } else if (form & (TOY_HEAD_NORMS | TOY_WIDE_NORMS)) {
-            add_vector(m, name, form & TOY_WIDE_NORMS ? n_heads * head_dim : head_dim, 1.0f, 0.2f);
+            add_vector(m, name, form & TOY_WIDE_NORMS ? n_heads * head_dim : head_dim,
+                       o->kinds.period ? 0.6f : 1.0f, 0.2f); /* scores may not be scaled */
         }
     }
 }
@@ -382,16 +417,18 @@ static void plan_qkv(model_plan *m, int32_t layer, int64_t head_dim, uint32_t fo
     const toy_options *o = m->options;
     char name[64];
     int64_t d = o->n_embd, n_heads = heads_of(o, layer),
-            q = n_heads * head_dim * (form & TOY_GATES_IN_Q ? 2 : 1), k = o->n_heads_kv * head_dim,
-            v = o->n_heads_kv * v_dim_of(o);
+            q = n_heads * head_dim * (form & TOY_GATES_IN_Q ? 2 : 1),
+            k = kv_heads_of(o, layer) * head_dim, v = kv_heads_of(o, layer) * v_dim_at(o, layer);
     if (form & TOY_FUSED_QKV) {
         add_matrix(m, layer_name(name, layer, "attn_qkv.weight"), d, q + k + v, 1.3f);
         if (form & TOY_QKV_BIASES)
             add_vector(m, layer_name(name, layer, "attn_qkv.bias"), q + k + v, 0.0f, 0.3f);
     } else {
         add_matrix(m, layer_name(name, layer, "attn_q.weight"), d, q, 1.5f);
-        add_matrix(m, layer_name(name, layer, "attn_k.weight"), d, k, 1.5f);
-        add_matrix(m, layer_name(name, layer, "attn_v.weight"), d, v, 1.0f);
+        if (!shares(o, layer) || o->kinds.wide)
+            add_matrix(m, layer_name(name, layer, "attn_k.weight"), d, k, 1.5f);
+        if ((!shares(o, layer) || o->kinds.wide) && !(o->kinds.no_values && sees_all(o, layer)))
+            add_matrix(m, layer_name(name, layer, "attn_v.weight"), d, v, 1.0f);
         if (form & TOY_QKV_BIASES) {
             add_vector(m, layer_name(name, layer, "attn_q.bias"), q, 0.0f, 0.3f);
             add_vector(m, layer_name(name, layer, "attn_k.bias"), k, 0.0f, 0.3f);
@@ -462,6 +499,29 @@ static void plan_delta(model_plan *m, int32_t layer)
     add_matrix(m, layer_name(name, layer, "ssm_out.weight"), values, d, layer_weight(o, layer));
 }
 
+/* Plans what a layer of a model with kinds has after its feed-forward part, and the norms of that
+ * part and of experts. */
+static void plan_layer_end(model_plan *m, int32_t layer)
+{
+    static const char *const norms[] = {"pre_ffw_norm_2.weight", "post_ffw_norm_1.weight",
+                                        "post_ffw_norm_2.weight"};
+    const toy_options *o = m->options;
+    const int64_t d = o->n_embd, n = o->kinds.width;
+    char name[64];
+    add_vector(m, layer_name(name, layer, "layer_output_scale.weight"), 1, 0.8f, 0.1f);
+    for (int i = 0; i < 3 && has_experts(o, layer); i++)
+        add_vector(m, layer_name(name, layer, norms[i]), d, 1.0f, 0.2f);
+    if (has_experts(o, layer)) {
+        add_vector(m, layer_name(name, layer, "ffn_gate_inp.scale"), d, sqrtf((float)d), 1.0f);
+        add_vector(m, layer_name(name, layer, "ffn_down_exps.scale"), o->experts.n, 1.0f, 0.3f);
+    }
+    if (n == 0)
+        return;
+    add_matrix(m, layer_name(name, layer, "inp_gate.weight"), d, n, 1.0f);
+    add_matrix(m, layer_name(name, layer, "proj.weight"), n, d, 1.0f);
+    add_vector(m, layer_name(name, layer, "post_norm.weight"), d, layer_weight(o, layer), 0.2f);
+}
+
 static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
 {
     const toy_options *o = m->options;
@@ -480,7 +540,7 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
         plan_qkv(m, layer, head_dim, form);
         plan_head_norms(m, layer, head_dim, form);
         add_matrix(m, layer_name(name, layer, "attn_output.weight"),
-                   heads_of(o, layer) * v_dim_of(o), d, weight);
+                   heads_of(o, layer) * v_dim_at(o, layer), d, weight);
     }
     if (form & TOY_SINKS || (form & TOY_WINDOW_SINKS && layer % 4 != 3))
         add_vector(m, layer_name(name, layer, "attn_sinks.weight"), heads_of(o, layer), 1.0f, 1.0f);
@@ -491,6 +551,8 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
     if (!(form & (TOY_NORMS_AFTER | TOY_PARALLEL)))
         add_norm(m, layer, form & TOY_POST_IS_FFN_NORM ? "post_attention_norm" : "ffn_norm", form);
     plan_ffn(m, layer, form);
+    if (o->kinds.period)
+        plan_layer_end(m, layer);
     if (o->scales)
         plan_scales(m, layer);
     if (form & TOY_POST_NORMS)
@@ -549,7 +611,16 @@ static void plan_decoder_only(model_plan *m)
     if (!o->tied)
         add_matrix(m, "output.weight", o->n_embd, m->n_vocab, o->logit_gain);
     if (o->rope_freqs)
-        add_vector(m, "rope_freqs.weight", head_dim_of(o) / 2, 2.0f, 0.4f);
+        add_vector(m, "rope_freqs.weight", head_dim_of(o) / 2, o->kinds.period ? 1.0f : 2.0f,
+                   o->kinds.period ? 0.0f : 0.4f);
+    if (o->rope_freqs && o->kinds.period)
+        m->tensors[m->n_tensors - 1].n_usual = head_dim_of(o) / 8;
+    if (o->kinds.width > 0) {
+        const int64_t n = (int64_t)o->kinds.width * o->n_layers;
+        add_matrix(m, "per_layer_token_embd.weight", n, m->n_vocab, sqrtf((float)o->n_layers));
+        add_matrix(m, "per_layer_model_proj.weight", o->n_embd, n, 1.0f);
+        add_vector(m, "per_layer_proj_norm.weight", o->kinds.width, 1.0f, 0.1f);
+    }
     if (o->rope_freqs && o->rope_freqs_rows > 1) {
         m->tensors[m->n_tensors - 1].n_dims = 2;
         m->tensors[m->n_tensors - 1].dims[1] = o->rope_freqs_rows;
@@ -561,7 +632,7 @@ static void plan_decoder_only(model_plan *m)
         add_vector(m, "rope_factors_long.weight", o->n_rot / 2, 9.0f, 2.0f);
     }
     for (int32_t i = 0; i < o->n_layers; i++)
-        plan_layer(m, i, head_dim_of(o));
+        plan_layer(m, i, head_dim_at(o, i));
     for (int32_t i = 0; i < o->n_nextn; i++) {
         char name[64];
         add_table(m, layer_name(name, o->n_layers + i, "nextn.eh_proj.weight"), 2 * o->n_embd,
@@ -747,9 +818,29 @@ static void put_each(gguf_writer *w, const toy_options *o, const char *suffix,
         writer_u32(w, (uint32_t)of(o, i));
 }
 
-static int64_t kv_heads_of(const toy_options *o, int32_t layer)
+static uint64_t put_kind_keys(gguf_writer *w, const toy_options *o)
 {
-    return has_encoder(o) ? o->n_heads : has_convolution(o, layer) ? 0 : o->n_heads_kv;
+    const toy_kinds *k = &o->kinds;
+    const struct {
+        const char *suffix;
+        int32_t value;
+    } keys[] = {{"attention.key_length_swa", k->local_dim},
+                {"attention.value_length_swa", k->local_dim},
+                {"rope.dimension_count", (int32_t)head_dim_of(o)},
+                {"rope.dimension_count_swa", k->local_dim},
+                {"attention.shared_kv_layers", k->n_shared},
+                {"embedding_length_per_layer_input", k->width}};
+    uint64_t n_keys = 0;
+    char name[128];
+    if (k->period == 0)
+        return 0;
+    for (; n_keys < sizeof keys / sizeof *keys; n_keys++)
+        writer_key_u32(w, key_name(name, o, keys[n_keys].suffix), (uint32_t)keys[n_keys].value);
+    writer_key_array(w, key_name(name, o, "attention.sliding_window_pattern"), GGUF_BOOL,
+                     (uint64_t)o->n_layers);
+    for (int32_t i = 0; i < o->n_layers; i++)
+        writer_put(w, &(uint8_t){!sees_all(o, i)}, 1);
+    return n_keys + 1;
 }
 
 static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
@@ -791,7 +882,7 @@ static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
         n_keys += 2;
     }
     return n_keys + put_rope_scaling(w, o) + put_expert_keys(w, o) + put_delta_keys(w, o) +
-           put_more_keys(w, o);
+           put_kind_keys(w, o) + put_more_keys(w, o);
 }
 
 static uint64_t put_split_keys(gguf_writer *w, const model_plan *m, int32_t part)
@@ -828,6 +919,8 @@ static void put_vector(gguf_writer *w, const tensor_plan *t, uint64_t seed)
         float value;
         toy_blocks((uint8_t *)&value, TYPE_F32, 1, t->deviation, toy_random(&state));
         value += t->centre;
+        if (t->n_usual > 0 && i >= t->n_usual)
+            value = 1e30f;
         writer_put(w, &value, sizeof value);
     }
 }
