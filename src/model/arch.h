@@ -49,6 +49,8 @@ enum {
     FORM_WEIGHED_INPUTS = 4096, /* weights multiply the inputs of experts, not their results */
     FORM_MEAN_SHARED = 8192,    /* half of the sum of a shared expert and of the others counts */
     FORM_DENSE_ROTATED = 16384, /* layers in front of a mixture's are rotated in any case */
+    FORM_ONE_BLOCK = 1 << 22,   /* each layer is one block, with one norm */
+    FORM_BESIDE = 1 << 23,      /* a state next to attention: both read its norm's rows */
     FORM_UNSCALED = 1 << 24,    /* scores are as queries and keys give them */
     FORM_UNIT_VALUES = 1 << 25, /* heads of values are normed, without weights */
     FORM_DENSE_BESIDE = 1 << 26 /* a mixture's layers have their feed-forward part besides, and
@@ -72,8 +74,9 @@ enum {
     KEYS_VALUE_SCALE = 4096,   /* attention.value_scale */
     KEYS_CLAMPS = 8192,        /* swiglu_clamp_exp, swiglu_clamp_shexp */
     KEYS_SHORT_CONV = 1 << 16, /* shortconv.l_cache */
-    KEYS_PER_LAYER = 1 << 24,  /* shared_kv_layers, embedding_length_per_layer_input */
-    KEYS_DELTA = 1 << 20       /* ssm_..., full_attention_interval, recurrent_layers */
+    KEYS_DELTA = 1 << 20,      /* ssm_..., full_attention_interval, recurrent_layers */
+    KEYS_MAMBA = 1 << 22,      /* ssm_..., moe_latent_size; rope.scaling.finetuned: rotation */
+    KEYS_PER_LAYER = 1 << 24   /* shared_kv_layers, embedding_length_per_layer_input */
 };
 
 typedef struct block_class block_class; /* model/block/block.h */
@@ -90,6 +93,7 @@ typedef struct arch_layers {
     void (*rows)(const model_pass *p, int32_t row, int32_t token, int64_t *out);
 } arch_layers;
 extern const arch_layers delta_layers;     /* model/block/delta_block.c */
+extern const arch_layers mamba_layers;     /* model/block/mamba_block.c */
 extern const arch_layers per_layer_layers; /* model/block/per_layer_block.c */
 
 /* Convolutions where a layer has no attention (block/short_conv_block.c). */
@@ -216,15 +220,17 @@ typedef struct expert_shape {
     router_shape router; /* n_experts 0: the model has none */
     int32_t n_ff;        /* width of an expert */
     int32_t n_ff_shared; /* 0: none is shared */
+    int32_t n_latent;    /* width of what experts read and make; 0: that of rows */
 } expert_shape;
 
 /* Layers with a state that runs through the text. */
 typedef struct recurrent_shape {
     int32_t n_taps; /* rows before a row that its convolution sees */
     int32_t n_k_heads, n_v_heads,
-        head_dim;   /* heads of keys and queries, of values; numbers of each */
-    bool in_turns;  /* value head h has key head h mod n_k_heads; else neighbours share one */
-    int32_t stride; /* states are kept at its multiples (block/block.h) */
+        head_dim;      /* heads of keys and queries, of values; numbers of each */
+    int32_t state_dim; /* numbers of a key, where it differs: of a state space */
+    bool in_turns;     /* value head h has key head h mod n_k_heads; else neighbours share one */
+    int32_t stride;    /* states are kept at its multiples (block/block.h) */
 } recurrent_shape;
 
 /* Rows of a table that stays on the disk, which rows of a pass need besides their embedding
@@ -354,7 +360,7 @@ cache_spec model_cache_spec(const model_shape *s, kv_format format);
 
 /* Reads and checks the shape keys; n_vocab comes from the embedding tensor. Errors name
  * the file. */
-/* The part of models with gated delta nets: sizes, and layers that do not attend. */
+/* The part of models with gated delta nets or state spaces: sizes, layers that do not attend. */
 drey_status arch_read_delta(model_shape *s, const gguf *g, drey_error *err);
 /* The part of models whose layers share keys and values, or have embeddings of their own; kinds of
  * attention have been read. */

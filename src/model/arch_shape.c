@@ -275,11 +275,14 @@ static drey_status read_attention(model_shape *s, const gguf *g, drey_error *err
     const arch *a = s->arch;
     const bool rotates = a->rope != ROPE_NONE && a->rope != ROPE_BUCKETS,
                wide = a->wide_layers == s->n_layers;
+    char key[96];
     attention_shape read[ATTENTION_KINDS];
     int32_t local_k = 0, local_v = 0; /* widths of local layers; 0: as in the others */
     int32_t n_rotated = 0;
     locality l;
     TRY(read_window(s, g, &l, err));
+    const bool still_all =
+        a->keys & KEYS_MAMBA && !gguf_bool(g, arch_key(a, "rope.scaling.finetuned", key), true);
     if (a->forms & FORM_DENSE_ROTATED)
         TRY(read_count(g, a, "leading_dense_block_count", s->n_layers, &n_rotated, err));
     if (l.any) {
@@ -298,7 +301,8 @@ static drey_status read_attention(model_shape *s, const gguf *g, drey_error *err
             shape.head_dim = local_k;
         if (shape.local && local_v > 0)
             shape.v_dim = local_v;
-        const bool still = (a->no_rope_period > 0 && (i + 1) % a->no_rope_period == 0) ||
+        const bool still = still_all ||
+                           (a->no_rope_period > 0 && (i + 1) % a->no_rope_period == 0) ||
                            (a->local.rotated_alone && l.any && !shape.local && i >= n_rotated);
         shape.rope = !rotates || still ? ROPE_OF_NONE : shape.local ? ROPE_OF_LOCAL : ROPE_OF_ALL;
         shape.scale =
@@ -585,6 +589,8 @@ static drey_status read_experts(model_shape *s, const gguf *g, drey_error *err)
     TRY(read_mixtures(s, g, err));
     TRY(read_count(g, a, "expert_feed_forward_length", 1 << 20, &e->n_ff, err));
     TRY(read_count(g, a, "expert_shared_feed_forward_length", 1 << 20, &e->n_ff_shared, err));
+    if (a->keys & KEYS_MAMBA)
+        TRY(read_count(g, a, "moe_latent_size", 1 << 17, &e->n_latent, err));
     e->n_ff = e->n_ff > 0 ? e->n_ff : s->layer[0].n_ff;
     TRY(read_count(g, a, "expert_shared_count", 64, &n_shared, err));
     if (e->n_ff_shared == 0)

@@ -71,8 +71,9 @@ typedef struct feed_forward_tensors {
 /* Tensors that layers of a mixture have besides: the layer's own feed-forward matrices are of the
  * shared expert, or missing. */
 typedef struct expert_tensors {
-    weight *router;     /* [n_experts][D]; NULL: the layer has no experts */
-    float *choice_bias; /* [n_experts]: of the choice alone */
+    weight *router;                  /* [n_experts][D]; NULL: the layer has no experts */
+    weight *latent_down, *latent_up; /* [L][D], [D][L]: around experts of another width than D */
+    float *choice_bias;              /* [n_experts]: of the choice alone */
     struct {
         float *router; /* [D]: norm of what the router reads, before a factor of D^-0.5 */
         float *before; /* [D]: of what the experts read, */

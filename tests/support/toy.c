@@ -7,27 +7,10 @@
 #include <string.h>
 
 #include "state/state_store.h"
+#include "support/toys/toy_plan.h"
 #include "support/toys/sum_block.h"
 
-enum { max_plans = 4096, alignment = 32, longest_path = 4096 };
-
-/* A tensor to be written: matrices are noisy blocks, the others F32 around `centre`. */
-typedef struct tensor_plan {
-    char name[64];
-    uint32_t type;
-    int64_t dims[3]; /* 1 from n_dims on */
-    uint32_t n_dims;
-    float centre, deviation;
-    int64_t n_usual; /* numbers after the first so many are enormous; 0: none */
-    int32_t part;
-} tensor_plan;
-
-typedef struct model_plan {
-    const toy_options *options;
-    tensor_plan tensors[max_plans];
-    int32_t n_tensors, n_matrices;
-    int64_t n_vocab;
-} model_plan;
+enum { alignment = 32, longest_path = 4096 };
 
 toy_options toy_default(void)
 {
@@ -121,8 +104,7 @@ static void add_matrices_of(model_plan *m, const char *name, int64_t n_columns, 
     m->n_matrices++;
 }
 
-static void add_matrix(model_plan *m, const char *name, int64_t n_columns, int64_t n_rows,
-                       float gain)
+void add_matrix(model_plan *m, const char *name, int64_t n_columns, int64_t n_rows, float gain)
 {
     add_matrices_of(m, name, n_columns, n_rows, 0, gain);
 }
@@ -133,7 +115,7 @@ static void add_matrices(model_plan *m, const char *name, int64_t n_columns, int
     add_matrices_of(m, name, n_columns, n_rows, m->options->experts.n, gain);
 }
 
-static void add_vector(model_plan *m, const char *name, int64_t n, float centre, float deviation)
+void add_vector(model_plan *m, const char *name, int64_t n, float centre, float deviation)
 {
     tensor_plan *t = add_tensor(m, name);
     t->type = TYPE_F32;
@@ -143,7 +125,7 @@ static void add_vector(model_plan *m, const char *name, int64_t n, float centre,
     t->deviation = deviation;
 }
 
-static const char *layer_name(char out[64], int32_t layer, const char *what)
+const char *layer_name(char out[64], int32_t layer, const char *what)
 {
     snprintf(out, 64, "blk.%d.%s", layer, what);
     return out;
@@ -174,49 +156,26 @@ static int64_t heads_of(const toy_options *o, int32_t layer)
     return o->uneven && layer % 2 ? 2 * o->n_heads : o->n_heads;
 }
 
-static bool sees_all(const toy_options *o, int32_t layer)
-{
-    return o->kinds.period == 0 || (layer + 1) % o->kinds.period == 0;
-}
-
-/* The layer reads another one's keys and values. */
-static bool shares(const toy_options *o, int32_t layer)
-{
-    return layer >= o->n_layers - o->kinds.n_shared;
-}
-
 static int64_t head_dim_at(const toy_options *o, int32_t layer)
 {
-    return sees_all(o, layer) ? head_dim_of(o) : o->kinds.local_dim;
+    return toy_sees_all(o, layer) ? head_dim_of(o) : o->kinds.local_dim;
 }
 
 static int64_t v_dim_at(const toy_options *o, int32_t layer)
 {
-    return sees_all(o, layer) ? v_dim_of(o) : o->kinds.local_dim;
+    return toy_sees_all(o, layer) ? v_dim_of(o) : o->kinds.local_dim;
 }
 
 static int64_t ff_of(const toy_options *o, int32_t layer)
 {
-    if (o->kinds.wide && shares(o, layer))
+    if (o->kinds.wide && toy_shares(o, layer))
         return 2 * o->n_ff;
+    if (o->form & TOY_ONE_BLOCK && o->mamba.kinds[layer] != 'F')
+        return 0;
     return o->uneven && layer % 2 ? o->n_ff / 2 : o->n_ff;
 }
 
-static bool has_convolution(const toy_options *o, int32_t layer)
-{
-    return o->form & TOY_SHORT_CONV && layer % 2 == 0;
-}
-
-static int64_t kv_heads_of(const toy_options *o, int32_t layer)
-{
-    if (o->kinds.n_heads_kv_global && sees_all(o, layer))
-        return o->kinds.n_heads_kv_global;
-    return has_encoder(o) ? o->n_heads : has_convolution(o, layer) ? 0 : o->n_heads_kv;
-}
-
-/* A table of floats with a row for each of n things. */
-static void add_table(model_plan *m, const char *name, int64_t n_columns, int64_t n,
-                      float deviation)
+void add_table(model_plan *m, const char *name, int64_t n_columns, int64_t n, float deviation)
 {
     tensor_plan *t = add_tensor(m, name);
     t->type = TYPE_F32;
@@ -226,8 +185,7 @@ static void add_table(model_plan *m, const char *name, int64_t n_columns, int64_
     t->deviation = deviation;
 }
 
-/* Weights of matrices that write to the residual stream: each further layer weighs less. */
-static float layer_weight(const toy_options *o, int32_t layer)
+float layer_weight(const toy_options *o, int32_t layer)
 {
     /* The first layer outweighs the embedding, or else a tied model repeats its last token. */
     float weight = (o->tied ? 8.0f : 4.0f) * (o->layer_gain > 0 ? o->layer_gain : 1);
@@ -296,63 +254,6 @@ static void plan_encdec_layer(model_plan *m, bool encoder, int32_t layer, int64_
     add_bart_bias(m, encoder, layer, "ffn_down", o->n_embd);
 }
 
-/* Plans the router: of numbers of about 1 each, it makes logits of deviation 2: the k largest
- * differ from token to token. A bias for the choice alone differs less than the sigmoids do. */
-static void plan_experts(model_plan *m, int32_t layer)
-{
-    const toy_options *o = m->options;
-    const toy_experts *e = &o->experts;
-    char name[64];
-    int64_t d = o->n_embd, ff = e->n_ff ? e->n_ff : o->n_ff, shared = e->n_shared;
-    float weight = layer_weight(o, layer);
-    add_table(m, layer_name(name, layer, "ffn_gate_inp.weight"), d, e->n, 2 / sqrtf((float)d));
-    if (e->choice_bias || e->old_bias)
-        add_vector(m, layer_name(name, layer, e->old_bias ? "exp_probs_b" : "exp_probs_b.bias"),
-                   e->n, 0.0f, 0.05f);
-    if (e->fused)
-        add_matrices(m, layer_name(name, layer, "ffn_gate_up_exps.weight"), d, 2 * ff, 1.0f);
-    for (int i = 0; i < 2 && !e->fused; i++)
-        add_matrices(m, layer_name(name, layer, i ? "ffn_up_exps.weight" : "ffn_gate_exps.weight"),
-                     d, ff, 1.0f);
-    add_matrices(m, layer_name(name, layer, "ffn_down_exps.weight"), ff, d, 1.5f * weight);
-    if (is_arch(o, "gpt-oss")) {
-        add_vector(m, layer_name(name, layer, "ffn_gate_inp.bias"), e->n, 0.0f, 0.7f);
-        add_table(m, layer_name(name, layer, "ffn_gate_exps.bias"), ff, e->n, 0.5f);
-        add_table(m, layer_name(name, layer, "ffn_up_exps.bias"), ff, e->n, 0.5f);
-        add_table(m, layer_name(name, layer, "ffn_down_exps.bias"), d, e->n, 0.5f * weight);
-    }
-    if (shared == 0)
-        return;
-    if (is_arch(o, "qwen2moe") || o->delta.n_key_heads > 0)
-        add_vector(m, layer_name(name, layer, "ffn_gate_inp_shexp.weight"), d, 0.0f,
-                   1 / sqrtf((float)d));
-    add_matrix(m, layer_name(name, layer, "ffn_gate_shexp.weight"), d, shared, 1.0f);
-    add_matrix(m, layer_name(name, layer, "ffn_up_shexp.weight"), d, shared, 1.0f);
-    add_matrix(m, layer_name(name, layer, "ffn_down_shexp.weight"), shared, d, weight);
-}
-
-static bool has_experts(const toy_options *o, int32_t layer)
-{
-    const toy_experts *e = &o->experts;
-    return e->n > 0 && layer >= e->n_dense && (e->step == 0 || (layer + 1) % e->step == 0);
-}
-
-static void plan_ffn(model_plan *m, int32_t layer, uint32_t form)
-{
-    const toy_options *o = m->options;
-    char name[64];
-    int64_t d = o->n_embd, ff = ff_of(o, layer);
-    if (has_experts(o, layer))
-        plan_experts(m, layer);
-    if (has_experts(o, layer) && !o->kinds.period)
-        return;
-    if (!(form & (TOY_NO_GATE | TOY_GATE_IN_UP)))
-        add_matrix(m, layer_name(name, layer, "ffn_gate.weight"), d, ff, 1.0f);
-    add_matrix(m, layer_name(name, layer, "ffn_up.weight"), d, form & TOY_GATE_IN_UP ? 2 * ff : ff,
-               1.0f);
-    add_matrix(m, layer_name(name, layer, "ffn_down.weight"), ff, d, layer_weight(o, layer));
-}
-
 /* Forms of the architectures that this file knows by name. */
 static uint32_t form_of(const toy_options *o)
 {
@@ -380,6 +281,77 @@ static uint32_t form_of(const toy_options *o)
     return form;
 }
 
+/* Plans the router: of numbers of about 1 each, it makes logits of deviation 2: the k largest
+ * differ from token to token. A bias for the choice alone differs less than the sigmoids do. */
+static void plan_experts(model_plan *m, int32_t layer)
+{
+    const toy_options *o = m->options;
+    const toy_experts *e = &o->experts;
+    char name[64];
+    const int64_t d = o->n_embd, ff = e->n_ff ? e->n_ff : o->n_ff, shared = e->n_shared,
+                  width = e->n_latent ? e->n_latent : d;
+    const bool gate = !(form_of(o) & TOY_NO_GATE);
+    float weight = layer_weight(o, layer);
+    add_table(m, layer_name(name, layer, "ffn_gate_inp.weight"), d, e->n, 2 / sqrtf((float)d));
+    if (e->choice_bias || e->old_bias)
+        add_vector(m, layer_name(name, layer, e->old_bias ? "exp_probs_b" : "exp_probs_b.bias"),
+                   e->n, 0.0f, 0.05f);
+    if (e->n_latent) {
+        add_matrix(m, layer_name(name, layer, "ffn_latent_down.weight"), d, width, 1.0f);
+        add_matrix(m, layer_name(name, layer, "ffn_latent_up.weight"), width, d, 1.0f);
+    }
+    if (e->fused)
+        add_matrices(m, layer_name(name, layer, "ffn_gate_up_exps.weight"), d, 2 * ff, 1.0f);
+    for (int i = gate ? 0 : 1; i < 2 && !e->fused; i++)
+        add_matrices(m, layer_name(name, layer, i ? "ffn_up_exps.weight" : "ffn_gate_exps.weight"),
+                     width, ff, 1.0f);
+    add_matrices(m, layer_name(name, layer, "ffn_down_exps.weight"), ff, width, 1.5f * weight);
+    if (is_arch(o, "gpt-oss")) {
+        add_vector(m, layer_name(name, layer, "ffn_gate_inp.bias"), e->n, 0.0f, 0.7f);
+        add_table(m, layer_name(name, layer, "ffn_gate_exps.bias"), ff, e->n, 0.5f);
+        add_table(m, layer_name(name, layer, "ffn_up_exps.bias"), ff, e->n, 0.5f);
+        add_table(m, layer_name(name, layer, "ffn_down_exps.bias"), d, e->n, 0.5f * weight);
+    }
+    if (shared == 0)
+        return;
+    if (is_arch(o, "qwen2moe") || o->delta.n_key_heads > 0)
+        add_vector(m, layer_name(name, layer, "ffn_gate_inp_shexp.weight"), d, 0.0f,
+                   1 / sqrtf((float)d));
+    if (gate)
+        add_matrix(m, layer_name(name, layer, "ffn_gate_shexp.weight"), d, shared, 1.0f);
+    add_matrix(m, layer_name(name, layer, "ffn_up_shexp.weight"), d, shared, 1.0f);
+    add_matrix(m, layer_name(name, layer, "ffn_down_shexp.weight"), shared, d, weight);
+}
+
+static bool has_convolution(const toy_options *o, int32_t layer)
+{
+    return o->form & TOY_SHORT_CONV && layer % 2 == 0;
+}
+
+static bool has_experts(const toy_options *o, int32_t layer)
+{
+    const toy_experts *e = &o->experts;
+    if (o->form & TOY_ONE_BLOCK && o->mamba.kinds[layer] != 'F')
+        return false;
+    return e->n > 0 && layer >= e->n_dense && (e->step == 0 || (layer + 1) % e->step == 0);
+}
+
+static void plan_ffn(model_plan *m, int32_t layer, uint32_t form)
+{
+    const toy_options *o = m->options;
+    char name[64];
+    int64_t d = o->n_embd, ff = ff_of(o, layer);
+    if (has_experts(o, layer))
+        plan_experts(m, layer);
+    if (has_experts(o, layer) && !o->kinds.period)
+        return;
+    if (!(form & (TOY_NO_GATE | TOY_GATE_IN_UP)))
+        add_matrix(m, layer_name(name, layer, "ffn_gate.weight"), d, ff, 1.0f);
+    add_matrix(m, layer_name(name, layer, "ffn_up.weight"), d, form & TOY_GATE_IN_UP ? 2 * ff : ff,
+               1.0f);
+    add_matrix(m, layer_name(name, layer, "ffn_down.weight"), ff, d, layer_weight(o, layer));
+}
+
 /* A norm of rows, ROLE.weight, and its bias. */
 static void add_norm(model_plan *m, int32_t layer, const char *role, uint32_t form)
 {
@@ -391,6 +363,20 @@ static void add_norm(model_plan *m, int32_t layer, const char *role, uint32_t fo
         add_vector(m, layer_name(name, layer, part), m->options->n_embd, 0.0f, 0.3f);
 }
 
+static bool attends(const toy_options *o, int32_t layer)
+{
+    return o->mamba.n_heads == 0 || o->form & TOY_BESIDE || o->mamba.kinds[layer] == 'A';
+}
+
+static int64_t kv_heads_of(const toy_options *o, int32_t layer)
+{
+    if (o->kinds.n_heads_kv_global && toy_sees_all(o, layer))
+        return o->kinds.n_heads_kv_global;
+    if (has_convolution(o, layer) || !attends(o, layer))
+        return 0;
+    return has_encoder(o) ? o->n_heads : o->n_heads_kv;
+}
+
 static void plan_head_norms(model_plan *m, int32_t layer, int64_t head_dim, uint32_t form)
 {
     const toy_options *o = m->options;
@@ -398,7 +384,7 @@ static void plan_head_norms(model_plan *m, int32_t layer, int64_t head_dim, uint
     for (int i = 0; i < 2; i++) {
         char name[64];
         int64_t n_heads = i ? o->n_heads_kv : heads_of(o, layer);
-        if (i && shares(o, layer) && !o->kinds.wide)
+        if (i && toy_shares(o, layer) && !o->kinds.wide)
             continue;
         layer_name(name, layer, roles[i]);
         if (form & TOY_OWN_NORMS) {
@@ -425,9 +411,10 @@ static void plan_qkv(model_plan *m, int32_t layer, int64_t head_dim, uint32_t fo
             add_vector(m, layer_name(name, layer, "attn_qkv.bias"), q + k + v, 0.0f, 0.3f);
     } else {
         add_matrix(m, layer_name(name, layer, "attn_q.weight"), d, q, 1.5f);
-        if (!shares(o, layer) || o->kinds.wide)
+        if (!toy_shares(o, layer) || o->kinds.wide)
             add_matrix(m, layer_name(name, layer, "attn_k.weight"), d, k, 1.5f);
-        if ((!shares(o, layer) || o->kinds.wide) && !(o->kinds.no_values && sees_all(o, layer)))
+        if ((!toy_shares(o, layer) || o->kinds.wide) &&
+            !(o->kinds.no_values && toy_sees_all(o, layer)))
             add_matrix(m, layer_name(name, layer, "attn_v.weight"), d, v, 1.0f);
         if (form & TOY_QKV_BIASES) {
             add_vector(m, layer_name(name, layer, "attn_q.bias"), q, 0.0f, 0.3f);
@@ -499,29 +486,6 @@ static void plan_delta(model_plan *m, int32_t layer)
     add_matrix(m, layer_name(name, layer, "ssm_out.weight"), values, d, layer_weight(o, layer));
 }
 
-/* Plans what a layer of a model with kinds has after its feed-forward part, and the norms of that
- * part and of experts. */
-static void plan_layer_end(model_plan *m, int32_t layer)
-{
-    static const char *const norms[] = {"pre_ffw_norm_2.weight", "post_ffw_norm_1.weight",
-                                        "post_ffw_norm_2.weight"};
-    const toy_options *o = m->options;
-    const int64_t d = o->n_embd, n = o->kinds.width;
-    char name[64];
-    add_vector(m, layer_name(name, layer, "layer_output_scale.weight"), 1, 0.8f, 0.1f);
-    for (int i = 0; i < 3 && has_experts(o, layer); i++)
-        add_vector(m, layer_name(name, layer, norms[i]), d, 1.0f, 0.2f);
-    if (has_experts(o, layer)) {
-        add_vector(m, layer_name(name, layer, "ffn_gate_inp.scale"), d, sqrtf((float)d), 1.0f);
-        add_vector(m, layer_name(name, layer, "ffn_down_exps.scale"), o->experts.n, 1.0f, 0.3f);
-    }
-    if (n == 0)
-        return;
-    add_matrix(m, layer_name(name, layer, "inp_gate.weight"), d, n, 1.0f);
-    add_matrix(m, layer_name(name, layer, "proj.weight"), n, d, 1.0f);
-    add_vector(m, layer_name(name, layer, "post_norm.weight"), d, layer_weight(o, layer), 0.2f);
-}
-
 static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
 {
     const toy_options *o = m->options;
@@ -532,11 +496,13 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
     float weight = layer_weight(o, layer);
     if (!(form & TOY_NORMS_AFTER))
         add_norm(m, layer, "attn_norm", form);
+    if (toy_has_mamba(o, layer))
+        plan_mamba(m, layer);
     if (has_convolution(o, layer)) {
         plan_convolution(m, layer);
     } else if (has_delta(o, layer)) {
         plan_delta(m, layer);
-    } else {
+    } else if (attends(o, layer)) {
         plan_qkv(m, layer, head_dim, form);
         plan_head_norms(m, layer, head_dim, form);
         add_matrix(m, layer_name(name, layer, "attn_output.weight"),
@@ -548,11 +514,14 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
         add_vector(m, layer_name(name, layer, "attn_output.bias"), d, 0.0f, 0.3f);
     if (form & TOY_POST_NORMS) /* next to embeddings that are multiplied with sqrt(d) */
         add_vector(m, layer_name(name, layer, "post_attention_norm.weight"), d, weight, 0.2f);
-    if (!(form & (TOY_NORMS_AFTER | TOY_PARALLEL)))
+    if (form & TOY_BESIDE) /* Falcon H1's files have this name */
+        add_vector(m, layer_name(name, layer, "ffn_norm"), d, 1.0f, 0.1f);
+    else if (!(form & (TOY_NORMS_AFTER | TOY_PARALLEL | TOY_ONE_BLOCK)))
         add_norm(m, layer, form & TOY_POST_IS_FFN_NORM ? "post_attention_norm" : "ffn_norm", form);
-    plan_ffn(m, layer, form);
+    if (ff > 0)
+        plan_ffn(m, layer, form);
     if (o->kinds.period)
-        plan_layer_end(m, layer);
+        plan_layer_end(m, layer, has_experts(o, layer));
     if (o->scales)
         plan_scales(m, layer);
     if (form & TOY_POST_NORMS)
@@ -615,12 +584,7 @@ static void plan_decoder_only(model_plan *m)
                    o->kinds.period ? 0.0f : 0.4f);
     if (o->rope_freqs && o->kinds.period)
         m->tensors[m->n_tensors - 1].n_usual = head_dim_of(o) / 8;
-    if (o->kinds.width > 0) {
-        const int64_t n = (int64_t)o->kinds.width * o->n_layers;
-        add_matrix(m, "per_layer_token_embd.weight", n, m->n_vocab, sqrtf((float)o->n_layers));
-        add_matrix(m, "per_layer_model_proj.weight", o->n_embd, n, 1.0f);
-        add_vector(m, "per_layer_proj_norm.weight", o->kinds.width, 1.0f, 0.1f);
-    }
+    plan_embeddings(m);
     if (o->rope_freqs && o->rope_freqs_rows > 1) {
         m->tensors[m->n_tensors - 1].n_dims = 2;
         m->tensors[m->n_tensors - 1].dims[1] = o->rope_freqs_rows;
@@ -768,6 +732,7 @@ static uint64_t put_expert_keys(gguf_writer *w, const toy_options *o)
                 {"expert_used_count", e->n_used},
                 {"expert_feed_forward_length", e->n_ff},
                 {"expert_shared_feed_forward_length", e->n_shared},
+                {"moe_latent_size", e->n_latent},
                 {"leading_dense_block_count", e->old_bias ? 0 : e->n_dense},
                 {"interleave_moe_layer_step", e->step}};
     uint64_t n_keys = 0;
@@ -818,31 +783,6 @@ static void put_each(gguf_writer *w, const toy_options *o, const char *suffix,
         writer_u32(w, (uint32_t)of(o, i));
 }
 
-static uint64_t put_kind_keys(gguf_writer *w, const toy_options *o)
-{
-    const toy_kinds *k = &o->kinds;
-    const struct {
-        const char *suffix;
-        int32_t value;
-    } keys[] = {{"attention.key_length_swa", k->local_dim},
-                {"attention.value_length_swa", k->local_dim},
-                {"rope.dimension_count", (int32_t)head_dim_of(o)},
-                {"rope.dimension_count_swa", k->local_dim},
-                {"attention.shared_kv_layers", k->n_shared},
-                {"embedding_length_per_layer_input", k->width}};
-    uint64_t n_keys = 0;
-    char name[128];
-    if (k->period == 0)
-        return 0;
-    for (; n_keys < sizeof keys / sizeof *keys; n_keys++)
-        writer_key_u32(w, key_name(name, o, keys[n_keys].suffix), (uint32_t)keys[n_keys].value);
-    writer_key_array(w, key_name(name, o, "attention.sliding_window_pattern"), GGUF_BOOL,
-                     (uint64_t)o->n_layers);
-    for (int32_t i = 0; i < o->n_layers; i++)
-        writer_put(w, &(uint8_t){!sees_all(o, i)}, 1);
-    return n_keys + 1;
-}
-
 static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
 {
     char name[128];
@@ -882,7 +822,8 @@ static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
         n_keys += 2;
     }
     return n_keys + put_rope_scaling(w, o) + put_expert_keys(w, o) + put_delta_keys(w, o) +
-           put_kind_keys(w, o) + put_more_keys(w, o);
+           put_mamba_keys(w, o) + put_kind_keys(w, o, (int32_t)head_dim_of(o)) +
+           put_more_keys(w, o);
 }
 
 static uint64_t put_split_keys(gguf_writer *w, const model_plan *m, int32_t part)

@@ -41,7 +41,9 @@ enum {
     TOY_WINDOW_SINKS = 1 << 18, /* in all but each fourth one */
     TOY_POST_IS_FFN_NORM = 1 << 19,
     TOY_SHORT_CONV = 1 << 20, /* convolutions in every other layer, the first one among them */
-    TOY_GATES_IN_Q = 1 << 21  /* each head's gates after its queries */
+    TOY_GATES_IN_Q = 1 << 21, /* each head's gates after its queries */
+    TOY_ONE_BLOCK = 1 << 22,  /* each layer is one block, with one norm */
+    TOY_BESIDE = 1 << 23      /* state spaces next to attention */
 };
 
 /* A further key under the architecture's prefix; "/NAME": of that name. */
@@ -64,6 +66,7 @@ typedef struct toy_experts {
     bool choice_bias; /* with exp_probs_b.bias */
     bool old_bias;    /* with exp_probs_b, and without a key for n_dense */
     bool fused;       /* gates and ups in one tensor */
+    int32_t n_latent; /* width of what they read and make; 0: that of rows */
     uint32_t type;    /* type of their matrices; 0: that of the others */
 } toy_experts;
 
@@ -86,6 +89,13 @@ typedef struct toy_kinds {
     bool wide;                 /* layers that share have twice n_ff, and keys that nobody uses */
     bool no_values;            /* layers that see all have no attn_v */
 } toy_kinds;
+/* State spaces (Mamba 2). */
+typedef struct toy_mamba {
+    const char *kinds; /* a letter for each layer: M a state space, A attention, F neither */
+    int32_t n_heads, n_groups, dim, state_dim; /* n_heads 0: there are none */
+    float decay;                               /* log decays are about so much times dt */
+    bool without_norm;
+} toy_mamba;
 
 typedef struct toy_options {
     const char *architecture; /* with the tensors that llama does not have */
@@ -113,6 +123,7 @@ typedef struct toy_options {
     toy_experts experts;
     toy_delta delta;
     toy_kinds kinds;
+    toy_mamba mamba;
     const toy_key *keys;     /* NULL: none */
     const char *more_tensor; /* NULL, or the name of a further tensor: n_embd F32 numbers */
 

@@ -142,7 +142,7 @@ static void attn_norm(model_pass *p, const program_step *s, int32_t from, int32_
     block_norm(p, layer_of(p, s)->attention.norm, layer_of(p, s)->attention.norm_bias, from, to);
 }
 
-/* The norm of a parallel layer, which the feed-forward part reads as well. */
+/* The norm of a layer of which another block reads it as well. */
 static void shared_norm(model_pass *p, const program_step *s, int32_t from, int32_t to,
                         int32_t thread)
 {
@@ -296,7 +296,8 @@ static void write_norm(program_writer *w)
 {
     const layer_layout *y = &w->layout->layer[w->layer];
     const model_shape *s = &w->layout->shape;
-    const bool wide = y->attention.token_norm, shared = y->ffn.parallel;
+    const bool wide = y->attention.token_norm,
+               shared = y->ffn.parallel || shape_has_form(s, FORM_BESIDE);
     write_rows(w, wide ? wide_norm : shared ? shared_norm : attn_norm);
     write_reads(w, wide || shared ? BUFFER_WIDE : BUFFER_Y, wide ? 2 * s->n_embd : s->n_embd);
 }

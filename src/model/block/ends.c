@@ -9,7 +9,7 @@
 /* Numbers of a row of BUFFER_WIDE. */
 static int64_t wide_numbers(const model_shape *s)
 {
-    if (shape_has_form(s, FORM_PARALLEL) || s->lookup.width > 0)
+    if (shape_has_form(s, FORM_PARALLEL | FORM_BESIDE) || s->lookup.width > 0)
         return s->n_embd;
     return s->taps.n ? max_i64(2 * s->n_embd, tapped_numbers(s)) : 0;
 }
