@@ -437,6 +437,63 @@ def conv_rows(tensors, get):
             tensors[name] = tensors[name][:, None]
 
 
+GEMMA4 = {"ffn_norm": "pre_feedforward_layernorm", "layer_output_scale": "layer_scalar",
+          "per_layer_token_embd": "model.embed_tokens_per_layer",
+          "per_layer_model_proj": "model.per_layer_model_projection",
+          "per_layer_proj_norm": "model.per_layer_projection_norm",
+          "inp_gate": "per_layer_input_gate", "proj": "per_layer_projection",
+          "post_norm": "post_per_layer_input_norm", "ffn_gate_inp": "router.proj",
+          "post_ffw_norm_1": "post_feedforward_layernorm_1",
+          "pre_ffw_norm_2": "pre_feedforward_layernorm_2",
+          "post_ffw_norm_2": "post_feedforward_layernorm_2"}
+
+
+def gemma4(get):
+    n, width, experts = (get(key, 0) for key in (
+        "block_count", "embedding_length_per_layer_input", "expert_count"))
+    widths, heads = get("feed_forward_length"), get("attention.head_count_kv")
+    types = kinds(get)
+    every = heads if isinstance(heads, list) else [heads] * n
+    return windows(
+        get, head_dim=get("attention.key_length_swa"),
+        global_head_dim=get("attention.key_length"), num_key_value_heads=max(every),
+        num_global_key_value_heads=every[types.index("full_attention")],
+        intermediate_size=min(widths) if isinstance(widths, list) else widths,
+        use_double_wide_mlp=isinstance(widths, list),
+        num_kv_shared_layers=get("attention.shared_kv_layers"),
+        attention_k_eq_v=not has(get, f"blk.{types.index('full_attention')}.attn_v.weight"),
+        hidden_size_per_layer_input=width,
+        vocab_size_per_layer_input=get("?token_embd.weight").shape[0],
+        final_logit_softcapping=get("final_logit_softcapping"),
+        enable_moe_block=bool(experts), num_experts=experts,
+        top_k_experts=get("expert_used_count"),
+        moe_intermediate_size=get("expert_feed_forward_length"),
+        hidden_activation="gelu_pytorch_tanh",
+        rope_parameters={
+            "full_attention": {"rope_type": "proportional", "rope_theta": get("rope.freq_base"),
+                               "partial_rotary_factor": 0.25},
+            "sliding_attention": {"rope_type": "default", "rope_theta": get("rope.freq_base_swa")}})
+
+
+def gemma4_tensors(tensors, get):
+    """The class has factors that are no weights, and no keys that nobody reads."""
+    del tensors["rope_freqs.weight"]
+    first = get("block_count") - (get("attention.shared_kv_layers") or 0)
+    for name in list(tensors):
+        layer, _, role = name.removeprefix("model.layers.").partition(".")
+        if role == "layer_scalar.weight":
+            tensors[name.removesuffix(".weight")] = tensors.pop(name)
+        if role == "router.proj.scale":
+            tensors[name.replace("proj.scale", "scale")] = tensors.pop(name)
+        if layer.isdigit() and int(layer) >= first and role.split(".")[:2] in (
+                ["self_attn", "k_proj"], ["self_attn", "v_proj"], ["self_attn", "k_norm"]):
+            del tensors[name]
+    for i in range(get("block_count")):
+        scale = get(f"?blk.{i}.ffn_down_exps.scale")
+        if scale is not None:
+            tensors[f"model.layers.{i}.router.per_expert_scale"] = scale
+
+
 FAMILIES = {
     "glm4": Family("Glm4", lambda get: partial(get, attention_bias=True), {
         "post_attention_norm": "post_self_attn_layernorm", "post_ffw_norm": "post_mlp_layernorm",
@@ -458,6 +515,8 @@ FAMILIES = {
                        qk_layernorm=has(get, "blk.0.attn_q_norm.weight"))), {
         "attn_q_norm": "self_attn.q_layernorm", "attn_k_norm": "self_attn.k_layernorm"},
         change=norm_per_head),
+    "gemma4": Family("Gemma4", gemma4, {**GEMMA4, "rope_freqs": "rope_freqs"},
+                     change=gemma4_tensors, config="TextConfig", experts="experts"),
     "phi2": Family("Phi", lambda get: layer_norms(get, **partial(get)), PHI),
     "lfm2": Family("Lfm2", lfm2, LFM2, change=conv_rows),
     "lfm2moe": Family("Lfm2Moe", lambda get: lfm2(

@@ -185,6 +185,11 @@ static drey_status check_ranks(const choice *c, drey_error *err)
          "; use one rank"},
         {o->target->shape.encoder.n_layers > 0,
          "a model with an encoder cannot be divided between ranks", NULL, "; use one rank"},
+        {shape_is_tied(&o->target->shape),
+         "a model whose layers share keys and values, or have embeddings of their tokens, cannot "
+         "be "
+         "divided between ranks",
+         NULL, "; use one rank"},
         {o->prefixes && o->prefixes->memory_bytes > 0, "prefixes cannot be kept with several ranks",
          NULL, "; leave them out"},
         {o->units, "units and ranks do not go together", NULL, "; leave one of them out"},

@@ -354,6 +354,11 @@ static inline bool shape_is_eagle(const model_shape *s)
 {
     return s->taps.n > 0 && !shape_is_mtp(s);
 }
+/* Its layers need more of each other, or of tokens, than the residual stream. */
+static inline bool shape_is_tied(const model_shape *s)
+{
+    return s->lookup.n > 0 || s->layer[s->n_layers - 1].kv_before > 0;
+}
 
 /* Layers have a state that runs through the text. */
 static inline bool shape_has_states(const model_shape *s)

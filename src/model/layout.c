@@ -93,7 +93,8 @@ static bool is_of_keys_or_values(const char *role)
 }
 
 /* Makers of keys and values in a layer that reads another one's; frequencies of the rotation, which
- * follow from its base, as older files have them for each layer; scales for those who quantise what a matrix reads; and blocks for multi-token prediction. */
+ * follow from its base, as older files have them for each layer; scales for those who quantise what
+ * a matrix reads; and blocks for multi-token prediction. */
 static bool is_needless(const binder *b, const char *name)
 {
     static const char *const endings[] = {".inv_freq", ".attn_rot_embd", ".attn_rot_embd.weight",

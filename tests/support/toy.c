@@ -162,8 +162,20 @@ static int64_t heads_of(const toy_options *o, int32_t layer)
     return o->uneven && layer % 2 ? 2 * o->n_heads : o->n_heads;
 }
 
+static int64_t head_dim_at(const toy_options *o, int32_t layer)
+{
+    return toy_sees_all(o, layer) ? head_dim_of(o) : o->kinds.local_dim;
+}
+
+static int64_t v_dim_at(const toy_options *o, int32_t layer)
+{
+    return toy_sees_all(o, layer) ? v_dim_of(o) : o->kinds.local_dim;
+}
+
 static int64_t ff_of(const toy_options *o, int32_t layer)
 {
+    if (o->kinds.wide && toy_shares(o, layer))
+        return 2 * o->n_ff;
     if (o->form & TOY_ONE_BLOCK && o->mamba.kinds[layer] != 'F')
         return 0;
     return o->uneven && layer % 2 ? o->n_ff / 2 : o->n_ff;
@@ -265,6 +277,7 @@ static uint32_t form_of(const toy_options *o)
         {"qwen3moe", TOY_HEAD_NORMS},
         {"gemma2", TOY_POST_NORMS},
         {"gemma3", TOY_POST_NORMS | TOY_HEAD_NORMS},
+        {"gemma4", TOY_POST_NORMS | TOY_HEAD_NORMS},
         {"olmoe", TOY_WIDE_NORMS},
     };
     uint32_t form = o->form | (o->biases ? TOY_QKV_BIASES | TOY_O_BIAS | TOY_FFN_BIASES : 0);
@@ -334,10 +347,10 @@ static void plan_ffn(model_plan *m, int32_t layer, uint32_t form)
     const toy_options *o = m->options;
     char name[64];
     int64_t d = o->n_embd, ff = ff_of(o, layer);
-    if (has_experts(o, layer)) {
+    if (has_experts(o, layer))
         plan_experts(m, layer);
+    if (has_experts(o, layer) && !o->kinds.period)
         return;
-    }
     if (!(form & (TOY_NO_GATE | TOY_GATE_IN_UP)))
         add_matrix(m, layer_name(name, layer, "ffn_gate.weight"), d, ff, 1.0f);
     add_matrix(m, layer_name(name, layer, "ffn_up.weight"), d, form & TOY_GATE_IN_UP ? 2 * ff : ff,
@@ -356,6 +369,20 @@ static void add_norm(model_plan *m, int32_t layer, const char *role, uint32_t fo
         add_vector(m, layer_name(name, layer, part), m->options->n_embd, 0.0f, 0.3f);
 }
 
+static bool attends(const toy_options *o, int32_t layer)
+{
+    return o->mamba.n_heads == 0 || o->form & TOY_BESIDE || o->mamba.kinds[layer] == 'A';
+}
+
+static int64_t kv_heads_of(const toy_options *o, int32_t layer)
+{
+    if (o->kinds.n_heads_kv_global && toy_sees_all(o, layer))
+        return o->kinds.n_heads_kv_global;
+    if (has_convolution(o, layer) || !attends(o, layer))
+        return 0;
+    return has_encoder(o) ? o->n_heads : o->n_heads_kv;
+}
+
 static void plan_head_norms(model_plan *m, int32_t layer, int64_t head_dim, uint32_t form)
 {
     const toy_options *o = m->options;
@@ -363,12 +390,15 @@ static void plan_head_norms(model_plan *m, int32_t layer, int64_t head_dim, uint
     for (int i = 0; i < 2; i++) {
         char name[64];
         int64_t n_heads = i ? o->n_heads_kv : heads_of(o, layer);
+        if (i && toy_shares(o, layer) && !o->kinds.wide)
+            continue;
         layer_name(name, layer, roles[i]);
         if (form & TOY_OWN_NORMS) {
             add_table(m, name, head_dim, n_heads, 0.2f);
             m->tensors[m->n_tensors - 1].centre = 1.0f;
         } else if (form & (TOY_HEAD_NORMS | TOY_WIDE_NORMS)) {
-            add_vector(m, name, form & TOY_WIDE_NORMS ? n_heads * head_dim : head_dim, 1.0f, 0.2f);
+            add_vector(m, name, form & TOY_WIDE_NORMS ? n_heads * head_dim : head_dim,
+                       o->kinds.period ? 0.6f : 1.0f, 0.2f); /* scores may not be scaled */
         }
     }
 }
@@ -379,16 +409,19 @@ static void plan_qkv(model_plan *m, int32_t layer, int64_t head_dim, uint32_t fo
     const toy_options *o = m->options;
     char name[64];
     int64_t d = o->n_embd, n_heads = heads_of(o, layer),
-            q = n_heads * head_dim * (form & TOY_GATES_IN_Q ? 2 : 1), k = o->n_heads_kv * head_dim,
-            v = o->n_heads_kv * v_dim_of(o);
+            q = n_heads * head_dim * (form & TOY_GATES_IN_Q ? 2 : 1),
+            k = kv_heads_of(o, layer) * head_dim, v = kv_heads_of(o, layer) * v_dim_at(o, layer);
     if (form & TOY_FUSED_QKV) {
         add_matrix(m, layer_name(name, layer, "attn_qkv.weight"), d, q + k + v, 1.3f);
         if (form & TOY_QKV_BIASES)
             add_vector(m, layer_name(name, layer, "attn_qkv.bias"), q + k + v, 0.0f, 0.3f);
     } else {
         add_matrix(m, layer_name(name, layer, "attn_q.weight"), d, q, 1.5f);
-        add_matrix(m, layer_name(name, layer, "attn_k.weight"), d, k, 1.5f);
-        add_matrix(m, layer_name(name, layer, "attn_v.weight"), d, v, 1.0f);
+        if (!toy_shares(o, layer) || o->kinds.wide)
+            add_matrix(m, layer_name(name, layer, "attn_k.weight"), d, k, 1.5f);
+        if ((!toy_shares(o, layer) || o->kinds.wide) &&
+            !(o->kinds.no_values && toy_sees_all(o, layer)))
+            add_matrix(m, layer_name(name, layer, "attn_v.weight"), d, v, 1.0f);
         if (form & TOY_QKV_BIASES) {
             add_vector(m, layer_name(name, layer, "attn_q.bias"), q, 0.0f, 0.3f);
             add_vector(m, layer_name(name, layer, "attn_k.bias"), k, 0.0f, 0.3f);
@@ -459,11 +492,6 @@ static void plan_delta(model_plan *m, int32_t layer)
     add_matrix(m, layer_name(name, layer, "ssm_out.weight"), values, d, layer_weight(o, layer));
 }
 
-static bool attends(const toy_options *o, int32_t layer)
-{
-    return o->mamba.n_heads == 0 || o->form & TOY_BESIDE || o->mamba.kinds[layer] == 'A';
-}
-
 static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
 {
     const toy_options *o = m->options;
@@ -484,7 +512,7 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
         plan_qkv(m, layer, head_dim, form);
         plan_head_norms(m, layer, head_dim, form);
         add_matrix(m, layer_name(name, layer, "attn_output.weight"),
-                   heads_of(o, layer) * v_dim_of(o), d, weight);
+                   heads_of(o, layer) * v_dim_at(o, layer), d, weight);
     }
     if (form & TOY_SINKS || (form & TOY_WINDOW_SINKS && layer % 4 != 3))
         add_vector(m, layer_name(name, layer, "attn_sinks.weight"), heads_of(o, layer), 1.0f, 1.0f);
@@ -498,6 +526,8 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
         add_norm(m, layer, form & TOY_POST_IS_FFN_NORM ? "post_attention_norm" : "ffn_norm", form);
     if (ff > 0)
         plan_ffn(m, layer, form);
+    if (o->kinds.period)
+        plan_layer_end(m, layer, has_experts(o, layer));
     if (o->scales)
         plan_scales(m, layer);
     if (form & TOY_POST_NORMS)
@@ -572,7 +602,11 @@ static void plan_decoder_only(model_plan *m)
     if (!o->tied)
         add_matrix(m, "output.weight", o->n_embd, m->n_vocab, o->logit_gain);
     if (o->rope_freqs)
-        add_vector(m, "rope_freqs.weight", head_dim_of(o) / 2, 2.0f, 0.4f);
+        add_vector(m, "rope_freqs.weight", head_dim_of(o) / 2, o->kinds.period ? 1.0f : 2.0f,
+                   o->kinds.period ? 0.0f : 0.4f);
+    if (o->rope_freqs && o->kinds.period)
+        m->tensors[m->n_tensors - 1].n_usual = head_dim_of(o) / 8;
+    plan_embeddings(m);
     if (o->rope_freqs && o->rope_freqs_rows > 1) {
         m->tensors[m->n_tensors - 1].n_dims = 2;
         m->tensors[m->n_tensors - 1].dims[1] = o->rope_freqs_rows;
@@ -584,7 +618,7 @@ static void plan_decoder_only(model_plan *m)
         add_vector(m, "rope_factors_long.weight", o->n_rot / 2, 9.0f, 2.0f);
     }
     for (int32_t i = 0; i < o->n_layers && !o->mtp_alone; i++)
-        plan_layer(m, i, head_dim_of(o));
+        plan_layer(m, i, head_dim_at(o, i));
     if (o->mtp)
         plan_mtp(m, o->n_layers);
     for (int32_t i = o->mtp; i < o->n_nextn; i++) {
@@ -773,13 +807,6 @@ static void put_each(gguf_writer *w, const toy_options *o, const char *suffix,
         writer_u32(w, (uint32_t)of(o, i));
 }
 
-static int64_t kv_heads_of(const toy_options *o, int32_t layer)
-{
-    if (has_convolution(o, layer) || !attends(o, layer))
-        return 0;
-    return has_encoder(o) ? o->n_heads : o->n_heads_kv;
-}
-
 static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
 {
     char name[128];
@@ -819,7 +846,8 @@ static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
         n_keys += 2;
     }
     return n_keys + put_rope_scaling(w, o) + put_expert_keys(w, o) + put_delta_keys(w, o) +
-           put_mamba_keys(w, o) + put_more_keys(w, o);
+           put_mamba_keys(w, o) + put_kind_keys(w, o, (int32_t)head_dim_of(o)) +
+           put_more_keys(w, o);
 }
 
 static uint64_t put_split_keys(gguf_writer *w, const model_plan *m, int32_t part)
@@ -856,6 +884,8 @@ static void put_vector(gguf_writer *w, const tensor_plan *t, uint64_t seed)
         float value;
         toy_blocks((uint8_t *)&value, TYPE_F32, 1, t->deviation, toy_random(&state));
         value += t->centre;
+        if (t->n_usual > 0 && i >= t->n_usual)
+            value = 1e30f;
         writer_put(w, &value, sizeof value);
     }
 }

@@ -79,6 +79,16 @@ typedef struct toy_delta {
     bool all_inputs; /* and q, k, v and z */
 } toy_delta;
 
+/* Layers of two kinds, local ones and others, as Gemma 4's are. */
+typedef struct toy_kinds {
+    int32_t period;            /* the last of so many layers sees all; 0: there are no kinds */
+    int32_t local_dim;         /* numbers of a head in local layers */
+    int32_t n_heads_kv_global; /* 0: as in the others */
+    int32_t n_shared;          /* last layers that read other ones' keys and values */
+    int32_t width;             /* embeddings by layer; 0: none */
+    bool wide;                 /* layers that share have twice n_ff, and keys that nobody uses */
+    bool no_values;            /* layers that see all have no attn_v */
+} toy_kinds;
 /* State spaces (Mamba 2). */
 typedef struct toy_mamba {
     const char *kinds; /* a letter for each layer: M a state space, A attention, F neither */
@@ -114,6 +124,7 @@ typedef struct toy_options {
     int32_t rope_original_context;
     toy_experts experts;
     toy_delta delta;
+    toy_kinds kinds;
     toy_mamba mamba;
     const toy_key *keys;     /* NULL: none */
     const char *more_tensor; /* NULL, or the name of a further tensor: n_embd F32 numbers */

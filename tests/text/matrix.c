@@ -384,6 +384,10 @@ void matrix_open(void)
             toy.v_dim = toy.v_dim > toy.head_dim ? 96 : toy.v_dim ? 32 : 0;
             toy.head_dim = 64;
         }
+        if (toy.kinds.period > 0) {
+            toy.kinds.local_dim = 32;
+            toy.kinds.width = toy.kinds.width ? 256 : 0;
+        }
         open_model(i, &toy);
     }
     for (int32_t i = 0; i < N_LONG + MOST_SESSIONS; i++)
