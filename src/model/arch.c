@@ -246,7 +246,7 @@ static const arch archs[] = {
      .layers = &mamba_layers},
     {.name = "nemotron_h_moe",
      .ffn = FFN_RELU_SQUARED,
-     .keys = KEYS_MAMBA | KEYS_EXPERTS | KEYS_NEXTN,
+     .keys = KEYS_MAMBA | KEYS_EXPERTS,
      .forms = FORM_ONE_BLOCK,
      .no_rope_period = 1,
      .experts = {.gate = ROUTER_SIGMOID, .by_router = true},
