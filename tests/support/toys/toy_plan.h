@@ -47,7 +47,7 @@ uint64_t put_mamba_keys(gguf_writer *w, const toy_options *o);
 
 /* The layer sees all. */
 bool toy_sees_all(const toy_options *o, int32_t layer);
-/* It reads another one's keys and values. */
+/* Returns whether it reads another one's keys and values. */
 bool toy_shares(const toy_options *o, int32_t layer);
 /* Plans what a layer has after its feed-forward part, and the norms of that part and of experts. */
 void plan_layer_end(model_plan *m, int32_t layer, bool experts);
