@@ -79,7 +79,7 @@ static bool is_elsewhere(const model_shape *s, const char *name)
 }
 
 /* Frequencies of the rotation, which follow from its base, as older files have them for each layer;
- * scales for those who quantise what a matrix reads; and blocks for multi-token prediction. */
+ * what chooses among more positions than a text may have (latent_shape.most_seen); scales for those who quantise what a matrix reads; and blocks for multi-token prediction. */
 static bool is_needless(const binder *b, const char *name)
 {
     static const char *const endings[] = {".inv_freq", ".attn_rot_embd", ".attn_rot_embd.weight",
@@ -91,6 +91,8 @@ static bool is_needless(const binder *b, const char *name)
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
         if (n > strlen(endings[i]) && strcmp(name + n - strlen(endings[i]), endings[i]) == 0)
             return true;
+    if (s->latent.most_seen > 0 && strstr(name, ".indexer."))
+        return true;
     if (n_mtp == 0 || strncmp(name, "blk.", 4) != 0)
         return false;
     long block = strtol(name + 4, &end, 10);
@@ -416,7 +418,8 @@ static drey_status turn(float *w, int64_t n_taps, int64_t n, drey_error *err)
 
 static drey_status read_vector(const layout_vector *v, const gguf *g, weights *w, drey_error *err)
 {
-    TRY(weights_read_vector(w, v->tensor, v->numbers, err));
+    TRY(v->any_type ? weights_read_floats(w, v->tensor, v->numbers, err)
+                    : weights_read_vector(w, v->tensor, v->numbers, err));
     for (int64_t i = 0; i < v->tensor->dims[0] * v->tensor->dims[1]; i++)
         if (!isfinite(v->numbers[i]))
             FAIL(err, DREY_ERR_FORMAT,

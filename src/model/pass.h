@@ -204,6 +204,7 @@ struct model_pass {
     /* Input of the quantising steps, and the kinds in which the next product needs it. */
     const float *source;
     int64_t source_ld, source_k;
+    int32_t source_heads, source_head_ld; /* program_step.reads */
     bool kinds[ACT_KINDS];
 };
 

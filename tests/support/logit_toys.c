@@ -7,7 +7,7 @@
 enum { MOST_KEYS = 8 };
 
 typedef struct listed_toy {
-    char line[480]; /* its words, to which the others point */
+    char line[560]; /* its words, to which the others point */
     const char *name;
     toy_options options;
     toy_key keys[MOST_KEYS + 1];
@@ -69,6 +69,12 @@ static const struct {
     FIELD(REAL, delta.decay),
     FIELD(FLAG, delta.by_heads),
     FIELD(FLAG, delta.all_inputs),
+    FIELD(NUMBER, latent.kv_rank),
+    FIELD(NUMBER, latent.q_rank),
+    FIELD(NUMBER, latent.n_plain),
+    FIELD(NUMBER, latent.v_dim),
+    FIELD(FLAG, latent.whole),
+    FIELD(FLAG, latent.indexer),
 };
 
 static uint32_t type_named(const char *name)
@@ -206,4 +212,9 @@ const char *family_toy(int i, toy_options *o)
 const char *number_toy(int i, toy_options *o)
 {
     return family_toy(N_FAMILY_TOYS + i, o);
+}
+
+const char *latent_toy(int i, toy_options *o)
+{
+    return number_toy(N_NUMBER_TOYS + i, o);
 }
