@@ -15,7 +15,7 @@ order=(common base os gguf kernel quantise unit weights state text grammar templ
 # The doors of a folder: headers that declare what other folders call. Its other headers are its
 # own. common, base and os are sets of tools, every header of which is a door.
 doors=(gguf/{types,gguf,new_gguf}.h kernel/{kernel,code_books,delta,planes,packing}.h quantise/importance.h unit/{units,device,unit_words,attend_split}.h
-    weights/{weights,residency,product,stream,sidecar,row_table,gather_rows,experts,expert_slots,identity}.h
+    weights/{weights,residency,product,stream,sidecar,row_lookup,row_table,gather_rows,experts,expert_slots,identity}.h
     state/{cache,cache_room,kept_positions,text_cache,kv,kv_file,recurrent}.h text/{tokenizer,detokenizer,ids,pretokenizer_rules}.h grammar/{grammar,vocab_trie}.h
     template/conversation.h reply/reply_forms.h model/{arch,layout,router,pass,workspace,deferred}.h sample/{sampler,penalties}.h
     tree/{tree,accept,calibration,static_tree,values,turn_log}.h exit/{exit,exit_file,exit_open}.h

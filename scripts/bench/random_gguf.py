@@ -124,6 +124,8 @@ def keys_of(f, s):
         counts["ssm.inner_size"] = s["v_heads"] * s["state"]
     numbers = {"attention.layer_norm_rms_epsilon": 1e-6, "rope.freq_base": 1e6}
     of_arch = [(name, 4, n) for name, n in counts.items()] + [(name, 6, n) for name, n in numbers.items()]
+    if "rotated" in s and "state" in s:  # sections of positions in images: text has the same in each
+        of_arch.append(("rope.dimension_sections", 9, (5, [11, 11, 10, 0])))
     return ([[b"general.architecture", 8, s["arch"].encode()], [b"general.name", 8, b"random weights"]] +
             [[f"{s['arch']}.{name}".encode(), kind, n] for name, kind, n in of_arch] +
             [key for key in f.keys if key[0].startswith((b"tokenizer.", b"general.quantization"))])

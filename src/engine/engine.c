@@ -140,6 +140,7 @@ static drey_status open_side(drey_engine *e, int model, engine_side *side, const
                                .matrix = l->matrix,
                                .n_matrices = l->n_matrices,
                                .embedding = l->embedding,
+                               .looked_up = l->looked_up,
                                .experts = l->experts,
                                .n_layers = l->shape.n_layers,
                                .n_slots = n_slots,
@@ -173,6 +174,7 @@ size_t engine_view_bytes(const drey_engine *e)
 {
     const model_layout *l = &e->target.layout;
     return weights_view_bytes(l->matrix, l->n_matrices, e->config.n_threads, e->units) +
+           weights_lookup_bytes(l->looked_up, e->config.n_threads) +
            arena_size((size_t)l->n_matrices * sizeof(weight));
 }
 

@@ -185,6 +185,7 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
         .n_matrices = n,
         .overhead_bytes = weights_overhead_bytes(l->matrix, n, l->embedding, n_parts,
                                                  e->config.n_threads, e->units) +
+                          weights_lookup_bytes(l->looked_up, e->config.n_threads) +
                           side->layout_memory.size_bytes + table_bytes,
         .queue_bytes = weights_stream_bytes(l->matrix, n, n_parts),
         .ring_least_bytes = max_u64(weights_ring_least(l->matrix, n),

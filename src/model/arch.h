@@ -48,7 +48,11 @@ enum {
     FORM_CHUNKED = 2048,        /* local layers see chunks of so many positions */
     FORM_WEIGHED_INPUTS = 4096, /* weights multiply the inputs of experts, not their results */
     FORM_MEAN_SHARED = 8192,    /* half of the sum of a shared expert and of the others counts */
-    FORM_DENSE_ROTATED = 16384  /* layers in front of a mixture's are rotated in any case */
+    FORM_DENSE_ROTATED = 16384, /* layers in front of a mixture's are rotated in any case */
+    FORM_UNSCALED = 1 << 24,    /* scores are as queries and keys give them */
+    FORM_UNIT_VALUES = 1 << 25, /* heads of values are normed, without weights */
+    FORM_DENSE_BESIDE = 1 << 26 /* a mixture's layers have their feed-forward part besides, and
+                                       each of the two, and the router, its own norms */
 };
 
 /* Optional keys that an architecture has; where it has them not, they must be neutral. */
@@ -68,12 +72,14 @@ enum {
     KEYS_VALUE_SCALE = 4096,   /* attention.value_scale */
     KEYS_CLAMPS = 8192,        /* swiglu_clamp_exp, swiglu_clamp_shexp */
     KEYS_SHORT_CONV = 1 << 16, /* shortconv.l_cache */
+    KEYS_PER_LAYER = 1 << 24,  /* shared_kv_layers, embedding_length_per_layer_input */
     KEYS_DELTA = 1 << 20,      /* ssm_..., full_attention_interval, recurrent_layers */
-    KEYS_LATENT = 1 << 24,     /* attention.kv_lora_rank and the others of latent attention */
-    KEYS_INDEXER = 1 << 25     /* attention.indexer... */
+    KEYS_LATENT = 1 << 25,     /* attention.kv_lora_rank and the others of latent attention */
+    KEYS_INDEXER = 1 << 26     /* attention.indexer... */
 };
 
 typedef struct block_class block_class; /* model/block/block.h */
+typedef struct model_pass model_pass;   /* model/pass.h */
 typedef struct model_shape model_shape;
 
 /* Layers of other blocks than attention and a feed-forward part. */
@@ -81,9 +87,13 @@ typedef struct arch_layers {
     /* The blocks of a layer, in their order, and then NULL. */
     const block_class *const *(*blocks)(const model_shape *s, int32_t layer);
     bool states; /* some have a state that runs through the text */
+    /* Numbers of the lookup.n rows of its table on the disk that a row of a pass needs, whose token
+     * this is; row -1: it is a deferred one. NULL: there is no table. */
+    void (*rows)(const model_pass *p, int32_t row, int32_t token, int64_t *out);
 } arch_layers;
-extern const arch_layers delta_layers;  /* model/block/delta_block.c */
-extern const arch_layers latent_layers; /* model/block/latent_block.c */
+extern const arch_layers delta_layers;     /* model/block/delta_block.c */
+extern const arch_layers latent_layers;    /* model/block/latent_block.c */
+extern const arch_layers per_layer_layers; /* model/block/per_layer_block.c */
 
 /* Convolutions where a layer has no attention (block/short_conv_block.c). */
 extern const arch_layers short_conv_layers;
@@ -191,6 +201,7 @@ enum { MODEL_MAX_LAYERS = 1024, ATTENTION_KINDS = 16, LAYER_ATTENDS_NOT = 255 };
 /* Properties that differ from layer to layer. */
 typedef struct layer_shape {
     int32_t n_ff;      /* width of its feed-forward part; 0: it has none */
+    int32_t kv_before; /* it reads keys and values of the layer so many before it; 0: its own */
     uint8_t attention; /* its kind, of model_shape.attention, or LAYER_ATTENDS_NOT */
     bool experts;      /* its feed-forward part is a mixture */
 } layer_shape;
@@ -230,6 +241,14 @@ typedef struct recurrent_shape {
     int32_t stride; /* states are kept at its multiples (block/block.h) */
 } recurrent_shape;
 
+/* Rows of a table that stays on the disk, which rows of a pass need besides their embedding
+ * (weights/row_lookup.h). */
+typedef struct lookup_shape {
+    int32_t n;         /* rows of it for each row of a pass; 0: there is no table */
+    int32_t row_bytes; /* as in the file */
+    int32_t width;     /* numbers of it that a layer adds to what it knows of a token (gemma4) */
+} lookup_shape;
+
 /* Letters used for shapes: D n_embd, F n_ff, V n_vocab; those of attention are its own. */
 struct model_shape {
     const arch *arch;
@@ -261,6 +280,7 @@ struct model_shape {
     expert_shape experts;
     recurrent_shape recurrent;
     latent_shape latent;
+    lookup_shape lookup;
     attention_shape attention[ATTENTION_KINDS]; /* the first layer's that attends, ... */
     int32_t n_attentions;
     layer_shape layer[MODEL_MAX_LAYERS];
@@ -349,6 +369,9 @@ drey_status arch_read_delta(model_shape *s, const gguf *g, drey_error *err);
  * after all else factors, routers, how many positions a text may have. */
 drey_status arch_read_latent(model_shape *s, const gguf *g, drey_error *err);
 void arch_end_latent(model_shape *s, const gguf *g);
+/* The part of models whose layers share keys and values, or have embeddings of their own; kinds of
+ * attention have been read. */
+drey_status arch_read_per_layer(model_shape *s, const gguf *g, drey_error *err);
 drey_status model_shape_read(model_shape *s, const gguf *g, drey_error *err);
 
 /* The keys under "ARCH.": each has to be one that is read, one that has no influence on the

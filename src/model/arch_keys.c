@@ -74,6 +74,8 @@ static const known_key known[] = {
     {"rope.scaling.yarn_log_multiplier", KEY_NUMBER, KEYS_YARN_LOG},
     {"attention.temperature_scale", KEY_NUMBER, KEYS_TEMPERATURE},
     {"attention.temperature_length", KEY_INT, KEYS_TEMPERATURE},
+    {"attention.shared_kv_layers", KEY_INT, KEYS_PER_LAYER},
+    {"embedding_length_per_layer_input", KEY_INT, KEYS_PER_LAYER},
     {"ssm.conv_kernel", KEY_INT, KEYS_DELTA},
     {"ssm.state_size", KEY_INT, KEYS_DELTA},
     {"ssm.group_count", KEY_INT, KEYS_DELTA},

@@ -302,7 +302,10 @@ static drey_status read_attention(model_shape *s, const gguf *g, drey_error *err
         const bool still = (a->no_rope_period > 0 && (i + 1) % a->no_rope_period == 0) ||
                            (a->local.rotated_alone && l.any && !shape.local && i >= n_rotated);
         shape.rope = !rotates || still ? ROPE_OF_NONE : shape.local ? ROPE_OF_LOCAL : ROPE_OF_ALL;
-        shape.scale = 1.0f / sqrtf((float)(wide ? s->n_embd / shape.n_heads : shape.head_dim));
+        shape.scale =
+            a->forms & FORM_UNSCALED
+                ? 1.0f
+                : 1.0f / sqrtf((float)(wide ? s->n_embd / shape.n_heads : shape.head_dim));
         TRY(set_attention(s, i, &shape, err));
     }
     return DREY_OK;
@@ -587,6 +590,8 @@ static drey_status read_experts(model_shape *s, const gguf *g, drey_error *err)
     TRY(read_count(g, a, "expert_shared_count", 64, &n_shared, err));
     if (e->n_ff_shared == 0)
         e->n_ff_shared = n_shared * e->n_ff;
+    if (a->forms & FORM_DENSE_BESIDE)
+        e->n_ff_shared = s->layer[shape_first_mixture(s)].n_ff;
     if (e->n_ff_shared == 0 && has_block(g, shape_first_mixture(s), "ffn_up_shexp.weight"))
         e->n_ff_shared = a->forms & FORM_WEIGHED_INPUTS ? e->n_ff : s->layer[0].n_ff;
     TRY(read_groups(r, g, a, err));
@@ -659,6 +664,7 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
     TRY(arch_read_delta(s, g, err));
     TRY(arch_read_latent(s, g, err));
     TRY(read_attention(s, g, err));
+    TRY(arch_read_per_layer(s, g, err));
     TRY(read_scales(s, g, err));
     TRY(read_temperature(s, g, err));
     if (s->arch->keys & KEYS_TAPS)

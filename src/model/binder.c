@@ -138,10 +138,15 @@ drey_status bind_heads(binder *b, const char *role, int32_t n_heads, int64_t row
 drey_status bind_rows(binder *b, const char *of, int64_t of_rows, int64_t first, int64_t rows,
                       int64_t k, const char *role, weight **out)
 {
+    char name[64];
+    return bind_rows_of(b, binder_name(b, name, of), of_rows, first, rows, k, role, out);
+}
+
+drey_status bind_rows_of(binder *b, const char *name, int64_t of_rows, int64_t first, int64_t rows,
+                         int64_t k, const char *role, weight **out)
+{
     const gguf_tensor *whole;
     b->n_bytes += arena_size(sizeof *whole);
-    char name[64];
-    binder_name(b, name, of);
     if (!b->arena) {
         TRY(bind_scale(b, name, NULL));
         return count_matrix(b);
@@ -244,4 +249,15 @@ drey_status bind_experts_of(binder *b, expert_layer *of, int32_t matrix, int32_t
     TRY(binder_find(b, binder_name(b, (char[64]){0}, role), dims, &t));
     return expert_matrices_describe(of, matrix, n, &b->layout->matrix[b->layout->n_matrices++], t,
                                     b->kernels, b->err);
+}
+
+drey_status bind_looked_up(binder *b, const char *name, int64_t k, int64_t rows)
+{
+    const gguf_tensor *t;
+    b->n_bytes += arena_size(sizeof(weight));
+    if (!b->arena)
+        return DREY_OK;
+    b->layout->looked_up = arena_take(b->arena, sizeof(weight));
+    TRY(binder_find(b, name, (int64_t[3]){k, rows, 1}, &t));
+    return weight_describe(b->layout->looked_up, t, b->kernels, b->err);
 }

@@ -43,6 +43,9 @@ drey_status bind_matrix(binder *b, const char *role, int64_t rows, int64_t k, we
 /* Rows [first, first + rows) of a tensor [of_rows][k], as a matrix by another role's name. */
 drey_status bind_rows(binder *b, const char *of, int64_t of_rows, int64_t first, int64_t rows,
                       int64_t k, const char *role, weight **out);
+/* The same of a tensor that belongs to no layer. */
+drey_status bind_rows_of(binder *b, const char *whole, int64_t of_rows, int64_t first, int64_t rows,
+                         int64_t k, const char *role, weight **out);
 /* A matrix [rows][k] of each head, whose results begin y_ld apart. */
 drey_status bind_heads(binder *b, const char *role, int32_t n_heads, int64_t rows, int64_t k,
                        int32_t y_ld, weight **out);
@@ -70,3 +73,5 @@ drey_status bind_experts_of(binder *b, expert_layer *of, int32_t matrix, int32_t
 
 drey_status bind_whole(binder *b, const char *name, int64_t k, int64_t rows, weight **out);
 drey_status bind_whole_vectors(binder *b, const char *name, int64_t n, int64_t rows, float **out);
+/* model_layout.looked_up: a matrix [rows][k] that stays on the disk. */
+drey_status bind_looked_up(binder *b, const char *name, int64_t k, int64_t rows);

@@ -12,7 +12,8 @@ static size_t x_bytes(const model_shape *s, int32_t max)
 
 size_t deferred_bytes(const model_shape *s, int32_t max)
 {
-    return max > 0 ? arena_size(x_bytes(s, max)) + arena_size((size_t)max * sizeof(int32_t)) : 0;
+    return max > 0 ? arena_size(x_bytes(s, max)) + 2 * arena_size((size_t)max * sizeof(int32_t))
+                   : 0;
 }
 
 void deferred_init(deferred_rows *d, const model_shape *s, int32_t max, arena *a)
@@ -22,6 +23,7 @@ void deferred_init(deferred_rows *d, const model_shape *s, int32_t max, arena *a
         return;
     d->x = arena_take(a, x_bytes(s, max));
     d->next_layer = arena_take(a, (size_t)max * sizeof(int32_t));
+    d->token = arena_take(a, (size_t)max * sizeof(int32_t));
 }
 
 void deferred_cut(deferred_rows *d, int32_t n_positions)

@@ -78,8 +78,20 @@ static bool is_elsewhere(const model_shape *s, const char *name)
     return of_encoder != shape_encodes(s) || strstr(name, ".cross_attn_rel_b.");
 }
 
-/* Frequencies of the rotation, which follow from its base, as older files have them for each layer;
- * what chooses among more positions than a text may have (latent_shape.most_seen); scales for those who quantise what a matrix reads; and blocks for multi-token prediction. */
+/* A tensor with which a layer would make keys and values. */
+static bool is_of_keys_or_values(const char *role)
+{
+    static const char *const roles[] = {"attn_k.weight", "attn_v.weight", "attn_k_norm.weight"};
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+        if (strcmp(role, roles[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Makers of keys and values in a layer that reads another one's; frequencies of the rotation, which
+ * follow from its base, as older files have them for each layer; what chooses among more positions
+ * than a text may have (latent_shape.most_seen); scales for those who quantise what a matrix reads;
+ * and blocks for multi-token prediction. */
 static bool is_needless(const binder *b, const char *name)
 {
     static const char *const endings[] = {".inv_freq", ".attn_rot_embd", ".attn_rot_embd.weight",
@@ -93,9 +105,11 @@ static bool is_needless(const binder *b, const char *name)
             return true;
     if (s->latent.most_seen > 0 && strstr(name, ".indexer."))
         return true;
-    if (n_mtp == 0 || strncmp(name, "blk.", 4) != 0)
+    if (strncmp(name, "blk.", 4) != 0)
         return false;
     long block = strtol(name + 4, &end, 10);
+    if (*end == '.' && block >= 0 && block < s->n_layers)
+        return s->layer[block].kv_before > 0 && is_of_keys_or_values(end + 1);
     return *end == '.' && block >= s->n_layers && block < (long)s->n_layers + n_mtp;
 }
 
@@ -151,7 +165,7 @@ static drey_status bind_ends(binder *b)
     if (s->arch->rope == ROPE_NONE)
         TRY(bind_whole_vectors(b, name, s->n_embd, s->n_context_train, &l->positions));
     if (s->arch->norms_sums)
-        return bind_norm(b, "token_embd_norm", &l->embd_norm, &l->embd_norm_bias);
+        return bind_norm(b, "token_embd_norm", &l->embd.norm, &l->embd.bias);
     return bind_norm(b, s->arch->embd_norm_is_last ? "token_embd_norm" : "output_norm",
                      &l->final_norm, &l->final_norm_bias);
 }
@@ -456,6 +470,12 @@ static void fill_bias(const model_shape *s, const attention_tensors *y)
         }
 }
 
+/* Factors of frequencies are not those of local layers. */
+static bool has_own_frequencies(const model_shape *s)
+{
+    return s->arch->local.halved || s->arch->local.unscaled;
+}
+
 drey_status model_layout_read(model_layout *l, const gguf *g, weights *w, drey_error *err)
 {
     for (int32_t i = 0; i < l->n_vectors; i++)
@@ -471,13 +491,13 @@ drey_status model_layout_read(model_layout *l, const gguf *g, weights *w, drey_e
     if (t)
         TRY(weights_read_vector(w, t, factors, err));
     for (int32_t i = 0; t && i < n_pairs; i++)
-        if (!(factors[i] >= 1e-6f && factors[i] <= 1e6f))
+        if (!(factors[i] >= 1e-6f && factors[i] <= 1e31f))
             FAIL(err, DREY_ERR_FORMAT, "%s: tensor %s holds %g; the file is broken",
                  SHOWN_PATH(gguf_shard_path(g, t->part)), name, (double)factors[i]);
     for (int32_t i = 0; i < l->shape.n_ropes; i++)
         l->angles.scale[i] = rope_frequencies(
             &l->shape, &l->shape.rope[i],
-            t && (i == ROPE_OF_ALL || !l->shape.arch->local.halved) ? factors : NULL,
+            t && (i == ROPE_OF_ALL || !has_own_frequencies(&l->shape)) ? factors : NULL,
             l->angles.frequency[i]);
     return DREY_OK;
 }

@@ -19,7 +19,8 @@ typedef struct added_tensors {
 
 /* Tensors of attention. A layer lacks what is NULL or 0 here and below. */
 typedef struct attention_tensors {
-    weight *q, *k, *v, *o;   /* [H*S][D], [K*S][D] twice, [D][H*S] */
+    weight *q, *k, *v, *o;   /* [H*S][D], [K*S][D] twice, [D][H*S]; v NULL: values are what k gives;
+                                k too: another layer has stored both */
     weight *q_b;             /* queries of what q and a norm give: of latent attention */
     float *norm, *norm_bias; /* [D]; a bias has a norm that takes the mean off */
     float *token_norm;       /* [D]: Q, K and V read [norm(e); norm(x)], e being the row's token's
@@ -27,6 +28,7 @@ typedef struct attention_tensors {
     float *q_bias, *k_bias, *v_bias; /* [H*S], [K*S] twice */
     struct {
         float *q, *k;   /* [S]: of each head; [H*S], [K*S]: of all together (arch.h: wide_norms) */
+        float *v;       /* [V] of 1, of each head of values; NULL: they are as they are */
         float *no_bias; /* [S] of 0: they take the mean off; NULL: RMS */
         bool own;       /* [H][S], [K][S]: each head has its own */
         bool rotated;   /* after the rotation */
@@ -72,6 +74,11 @@ typedef struct feed_forward_tensors {
 typedef struct expert_tensors {
     weight *router;     /* [n_experts][D]; NULL: the layer has no experts */
     float *choice_bias; /* [n_experts]: of the choice alone */
+    struct {
+        float *router; /* [D]: norm of what the router reads, before a factor of D^-0.5 */
+        float *before; /* [D]: of what the experts read, */
+        float *after, *after_shared; /* [D]: of their sum, and of what the shared one makes */
+    } norm;             /* all NULL: all read the same, and nothing is normed before it is added */
     float *shared_gate; /* [D]: the shared expert counts as the sigmoid of the product with it */
     float *router_bias; /* [n_experts]: of the logits */
     float *gate_bias, *up_bias, *down_bias;    /* [n_experts][F] twice, [n_experts][D] */
@@ -128,6 +135,8 @@ struct model_layout {
      * tied. A mixture's experts come next */
     int32_t n_looked_up;
     weight *embedding; /* [V][D]: matrix[0], or the head where tied; NULL: the target's */
+    weight *looked_up; /* a matrix that stays on the disk, of whose rows passes need some, in no
+                          list; NULL: there is none */
     weight *fuse;      /* [D][taps]: the target's states to a row's; NULL: rows are tokens */
     bool tied;         /* no output.weight: the head is the embedding */
     /* table of rows of the head that the slice lacks; NULL: the head is whole */
@@ -137,11 +146,13 @@ struct model_layout {
     expert_layer *experts; /* [n_layers]; NULL: the model is no mixture */
     layout_vector *vector;
     int32_t n_vectors;
-    weight *head;                        /* head; of layers without one the last matrix */
-    bool inner;                          /* rows come from other layers and go to others: there is
+    weight *head;           /* head; of layers without one the last matrix */
+    bool inner;             /* rows come from other layers and go to others: there is
                                             no embedding and no head */
-    reader_layout *readers;              /* [n_readers], of an encoder */
-    float *embd_norm, *embd_norm_bias;   /* [D]: of embeddings and positions; NULL: none */
+    reader_layout *readers; /* [n_readers], of an encoder */
+    struct {
+        float *norm, *bias; /* [D]: of embeddings and positions; NULL: none */
+    } embd;
     float *final_norm, *final_norm_bias; /* [D]; both NULL: none; bias NULL: RMS */
     float *head_bias;                    /* [V], added to logits; NULL: none */
     float *positions; /* [n_context_train][D], added to embeddings; NULL: there are none */

@@ -23,6 +23,7 @@
 #include "os/pool.h"
 #include "state/cache.h"
 #include "weights/experts.h"
+#include "weights/row_lookup.h"
 #include "weights/weights.h"
 
 /* ---- Products ---- */
@@ -359,6 +360,7 @@ drey_status pass_begin(model_pass *p, runner *r, pass_group *groups, int32_t n_g
     }
     count_rows(p);
     pass_place_rows(p);
+    TRY(pass_ask_looked_up(p, err));
     TRY(weights_pass_begin(r->weights, r->layout->experts || needs_head(p), err));
     pass_offload_begin(p);
     if (p->n_own == 0)
@@ -505,6 +507,8 @@ void pass_leave(model_pass *p)
     experts_leave(p->r->weights);
     weights_pass_leave(p->r->weights);
     pass_offload_leave(p);
+    if (p->r->weights->lookup)
+        row_lookup_leave(p->r->weights->lookup);
     p->in_product = p->is_remote = false;
     p->place = PASS_OVER;
 }

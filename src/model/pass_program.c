@@ -8,7 +8,7 @@
 #include "model/pass_steps.h"
 
 enum {
-    STEPS_PER_LAYER = 24,
+    STEPS_PER_LAYER = 32,
     STEPS_PER_READER = 2,
     STEPS_AROUND = 12 /* in front of the layers and after them */
 };

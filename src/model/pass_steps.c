@@ -248,6 +248,33 @@ static int64_t x_bytes(const model_pass *p)
     return p->r->layout->shape.n_embd * (int64_t)sizeof(float);
 }
 
+static const pass_group *group_of(const model_pass *p, int32_t row)
+{
+    return &p->groups[p->r->ws->group[row]];
+}
+
+/* Its number in its group. */
+static int32_t place_of(const model_pass *p, int32_t row)
+{
+    return p->r->ws->pending[row] - group_of(p, row)->first_pending;
+}
+
+int32_t pass_token(const model_pass *p, int32_t row)
+{
+    const pass_group *group = group_of(p, row);
+    return row < p->n_own ? group->rows[place_of(p, row)].token
+                          : group->deferred->token[p->r->ws->pending[row]];
+}
+
+static void look_up(model_pass *p, int32_t row, float *out, int32_t thread)
+{
+    drey_error err;
+    weights *w = p->r->layout->embedding ? p->r->weights : p->r->tokens;
+    if (weights_row(w, pass_token(p, row), out, thread, &err) != DREY_OK &&
+        !atomic_exchange(&p->failed, true))
+        p->error = err;
+}
+
 /* Deferred row i of a group: it sees its whole prefix, each in the slot of its position. */
 static void join_row(model_pass *p, int32_t g, int32_t i)
 {
@@ -262,6 +289,12 @@ static void join_row(model_pass *p, int32_t g, int32_t i)
     place_angles(ws, p->r->layout, row);
     memcpy(ws->x + row * pass_embd_ld(p), group->deferred->x + i * pass_embd_ld(p),
            (size_t)x_bytes(p));
+    pass_join_looked_up(p, row);
+    if (p->r->layout->shape.lookup.width > 0) {
+        look_up(p, row, wide_row(p, row), 0);
+        pass_scale(wide_row(p, row), p->r->layout->shape.scale.embedding,
+                   p->r->layout->shape.n_embd);
+    }
 }
 
 void pass_join(model_pass *p)
@@ -280,6 +313,7 @@ void pass_keep_row(const model_pass *p, int32_t row, deferred_rows *d, int32_t i
 {
     memcpy(d->x + i * pass_embd_ld(p), p->r->ws->x + row * pass_embd_ld(p), (size_t)x_bytes(p));
     d->next_layer[i] = p->layer;
+    d->token[i] = p->r->layout->shape.lookup.n > 0 ? pass_token(p, row) : -1;
 }
 
 void pass_put_back(const model_pass *p)
@@ -300,39 +334,19 @@ void pass_drop_rows(model_pass *p, int32_t first, int32_t n)
     const model_shape *s = &p->r->layout->shape;
     workspace *ws = p->r->ws;
     int32_t from = first + n, end = p->n_rows;
-    int32_t *numbers[] = {ws->group, ws->pending, ws->slot, ws->position, ws->n_path, ws->n_prefix};
+    int32_t *numbers[] = {ws->group,  ws->pending,  ws->slot,     ws->position,
+                          ws->n_path, ws->n_prefix, ws->looked_up};
+    const workspace_buffer *wide = &ws->buffer[BUFFER_WIDE];
     move_rows(ws->x, (size_t)pass_embd_ld(p) * sizeof(float), first, from, end);
     move_rows(ws->rope, (size_t)s->n_angles * sizeof(float), first, from, end);
     move_rows(ws->path, (size_t)ws->limits.max_pending * sizeof(int32_t), first, from, end);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        move_rows(numbers[i], sizeof(int32_t), first, from, end);
+        if (numbers[i] != ws->looked_up || s->lookup.n > 0)
+            move_rows(numbers[i], sizeof(int32_t), first, from, end);
+    if (s->lookup.width > 0)
+        move_rows(wide->at, (size_t)wide->ld * sizeof(float), first, from, end);
     p->n_rows -= n;
     p->n_own -= n;
-}
-
-static const pass_group *group_of(const model_pass *p, int32_t row)
-{
-    return &p->groups[p->r->ws->group[row]];
-}
-
-/* Its number in its group. */
-static int32_t place_of(const model_pass *p, int32_t row)
-{
-    return p->r->ws->pending[row] - group_of(p, row)->first_pending;
-}
-
-static int32_t token_of(const model_pass *p, int32_t row)
-{
-    return group_of(p, row)->rows[place_of(p, row)].token;
-}
-
-static void look_up(model_pass *p, int32_t row, float *out, int32_t thread)
-{
-    drey_error err;
-    weights *w = p->r->layout->embedding ? p->r->weights : p->r->tokens;
-    if (weights_row(w, token_of(p, row), out, thread, &err) != DREY_OK &&
-        !atomic_exchange(&p->failed, true))
-        p->error = err;
 }
 
 static void step_tapped(model_pass *p, int32_t from, int32_t to, int32_t thread)
@@ -399,8 +413,10 @@ static void step_embed(model_pass *p, int32_t from, int32_t to, int32_t thread)
             int64_t position = min_i32(p->r->ws->position[i], s->n_context_train - 1);
             p->r->kernels->add(x, p->r->layout->positions + position * s->n_embd, s->n_embd);
         }
-        if (p->r->layout->embd_norm)
-            pass_norm(p->r, x, x, p->r->layout->embd_norm, p->r->layout->embd_norm_bias);
+        if (p->r->layout->embd.norm)
+            pass_norm(p->r, x, x, p->r->layout->embd.norm, p->r->layout->embd.bias);
+        if (s->lookup.width > 0)
+            memcpy(wide_row(p, i), x, (size_t)x_bytes(p));
     }
 }
 

@@ -78,3 +78,17 @@ void pass_scale(float *x, float factor, int64_t n);
 
 /* Numbers from one row of x or y to the next. */
 int64_t pass_embd_ld(const model_pass *p);
+
+/* ---- Rows of a table on the disk (pass_lookup.c), of models that have one ---- */
+
+/* The token of a row of a pass, of its own ones and of deferred ones. */
+int32_t pass_token(const model_pass *p, int32_t row);
+/* Asks for the rows that the pass needs, at its beginning. DREY_ERR_IO. */
+drey_status pass_ask_looked_up(model_pass *p, drey_error *err);
+/* A deferred row has joined, as this one. */
+void pass_join_looked_up(model_pass *p, int32_t row);
+/* Blocks until they are here. DREY_ERR_IO. */
+drey_status pass_wait_looked_up(model_pass *p, drey_error *err);
+/* Numbers [from, from + n) of the row's `which`-th one, in whole blocks of its type. */
+void pass_looked_up(const model_pass *p, int32_t row, int32_t which, int64_t from, int64_t n,
+                    float *out, int32_t thread);

@@ -189,8 +189,8 @@ double rope_frequencies(const model_shape *s, const rope_shape *rope, const floa
     double width = max_f64(high - low, 0.001);
     for (int32_t i = 0; i < rope->n_rot / 2; i++) {
         double frequency = pow_f64(rope->base, -2.0 * i / rope->n_rot);
-        if (factors)
-            frequency /= (double)factors[i];
+        if (factors) /* pairs with an enormous one are not rotated */
+            frequency = factors[i] > 1e6f ? 0 : frequency / (double)factors[i];
         double kept = rope->blend * (1 - clamp((i - low) / width, 0, 1));
         out[i] = frequency / rope->factor * (1 - kept) + frequency * kept;
     }

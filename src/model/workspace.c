@@ -99,6 +99,7 @@ static void walk_rows(walk *w)
     TAKE(pending, w->ints);
     TAKE(slot, w->ints);
     TAKE(position, w->ints);
+    TAKE(looked_up, s->lookup.n > 0 ? w->ints : 0);
     TAKE(head_row, w->ints);
     TAKE(n_path, w->ints);
     TAKE(n_prefix, w->ints);

@@ -41,8 +41,15 @@ enum {
     BUFFER_X,    /* [B][D]: the residual stream */
     BUFFER_Y,    /* [B][D]: what is added to it */
     BUFFER_WIDE, /* [B][2 D or tapped_numbers]: of a layer after a target the target's states, then
-                    [e; x]; [B][D]: what the norm of a parallel layer makes; of other models none */
+                    [e; x]; [B][D]: what the norm of a parallel layer makes; the tokens'
+                    embeddings, where each layer reads them; of other models none */
     BUFFER_OWN
+};
+
+/* Buffers of what is around the layers (block/ends.c), which all may read: they last. */
+enum {
+    ENDS_ROWS = BUFFER_OWN, /* int64_t [B][lookup.n]: rows of a table on the disk, */
+    ENDS_RAW                /* and what the file has of them, [B][lookup.n][lookup.row_bytes] */
 };
 
 /* Kinds of blocks that a model may have, and buffers that each may ask for. */
@@ -68,21 +75,22 @@ typedef struct workspace_buffer {
 /* B: max_rows + max_deferred. Rows of numbers are padded (row_stride). */
 typedef struct workspace {
     workspace_limits limits;
-    float *x, *y;      /* [B][D]: BUFFER_X, BUFFER_Y */
-    float *rope;       /* [B][n_angles]: cosine and sine of each pair of each rotation */
-    float *logits;     /* [max_logit_rows + max_deferred][n_logits] */
-    float *tap_rows;   /* [max_tap_rows][D] */
-    pass_row *rows;    /* [B]: for a chain of tokens, and for callers without a better place */
-    int32_t *group;    /* [B]: a row's */
-    int32_t *pending;  /* [B]: a row's pending index in its group's cache; of a deferred row
+    float *x, *y;       /* [B][D]: BUFFER_X, BUFFER_Y */
+    float *rope;        /* [B][n_angles]: cosine and sine of each pair of each rotation */
+    float *logits;      /* [max_logit_rows + max_deferred][n_logits] */
+    float *tap_rows;    /* [max_tap_rows][D] */
+    pass_row *rows;     /* [B]: for a chain of tokens, and for callers without a better place */
+    int32_t *group;     /* [B]: a row's */
+    int32_t *pending;   /* [B]: a row's pending index in its group's cache; of a deferred row
                            its index among those */
-    int32_t *slot;     /* [B]: where its keys and values go */
-    int32_t *position; /* [B] */
-    int32_t *path;     /* [B][max_pending]: slots of a row's pending ancestors and itself */
-    int32_t *n_path;   /* [B] */
-    int32_t *n_prefix; /* [B]: positions that are in the slots of their numbers */
-    int32_t *head_row; /* [B]: the row that has the i-th logits */
-    uint8_t *look;     /* [n_threads][look_bytes]: the quantised form of one row of D */
+    int32_t *slot;      /* [B]: where its keys and values go */
+    int32_t *position;  /* [B] */
+    int32_t *path;      /* [B][max_pending]: slots of a row's pending ancestors and itself */
+    int32_t *n_path;    /* [B] */
+    int32_t *n_prefix;  /* [B]: positions that are in the slots of their numbers */
+    int32_t *looked_up; /* [B]: a row's place among those of a table (pass_lookup.c) */
+    int32_t *head_row;  /* [B]: the row that has the i-th logits */
+    uint8_t *look;      /* [n_threads][look_bytes]: the quantised form of one row of D */
     void *acts[ACT_KINDS];
     workspace_buffer buffer[WORKSPACE_BUFFERS]; /* buffers of blocks (block.h: block_buffer) */
 } workspace;

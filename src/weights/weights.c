@@ -11,6 +11,7 @@
 #include "unit/units.h"
 #include "weights/experts.h"
 #include "weights/product.h"
+#include "weights/row_lookup.h"
 #include "weights/row_table.h"
 #include "common/num.h"
 
@@ -300,6 +301,32 @@ static void take_scratch(weights *w, arena *a)
     }
 }
 
+/* Makes look-ups in a matrix that stays on the disk, of passes over these weights. */
+static void make_lookup(weights *w, const row_lookup_options *options, arena *a)
+{
+    w->lookup = arena_take(a, sizeof *w->lookup);
+    row_lookup_init(w->lookup, options, a);
+}
+
+static void open_lookup(weights *w, const weight *table, arena *a)
+{
+    const int32_t part = table->form.tensor->part;
+    make_lookup(w,
+                &(row_lookup_options){.table = table,
+                                      .path = w->reading.paths[part],
+                                      .was = &w->reading.stamps[part],
+                                      .n_threads = w->n_threads,
+                                      .io = w->reading.io,
+                                      .fault = w->reading.fault,
+                                      .fault_user = w->reading.fault_user},
+                a);
+}
+
+size_t weights_lookup_bytes(const weight *looked_up, int32_t n_threads)
+{
+    return looked_up ? arena_size(sizeof(row_lookup)) + row_lookup_bytes(looked_up, n_threads) : 0;
+}
+
 void weights_view(weights *view, weights *of, weight *matrix, arena *a)
 {
     *view = (weights){.view_of = of,
@@ -314,6 +341,8 @@ void weights_view(weights *view, weights *of, weight *matrix, arena *a)
                       .units = of->units};
     memcpy(matrix, of->matrix, (size_t)of->n_matrices * sizeof *matrix);
     take_scratch(view, a);
+    if (of->lookup)
+        make_lookup(view, &of->lookup->options, a);
 }
 
 size_t weights_view_bytes(const weight *matrix, int32_t n, int32_t n_threads, const unit_set *us)
@@ -377,12 +406,16 @@ drey_status weights_open(weights *w, const weights_options *options, arena *a, d
         uint8_t *rows = arena_take(a, 2 * w->scratch.bounce_bytes + 4096);
         w->scratch.row[i] = (uint8_t *)(((uintptr_t)rows + 4095) & ~(uintptr_t)4095);
     }
+    if (options->looked_up)
+        open_lookup(w, options->looked_up, a);
     return DREY_OK;
 }
 
 void weights_close(weights *w)
 {
     stream_close(&w->stream);
+    if (w->lookup)
+        row_lookup_close(w->lookup);
     for (int32_t i = 0; w->parts && i < gguf_n_shards(w->file); i++)
         file_close(&w->parts[i]);
     *w = (weights){0};

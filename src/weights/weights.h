@@ -91,6 +91,7 @@ typedef struct weights_pass {
 
 typedef struct product_job product_job;   /* weights/product.c */
 typedef struct row_table row_table;       /* weights/row_table.h */
+typedef struct row_lookup row_lookup;     /* weights/row_lookup.h */
 typedef struct expert_layer expert_layer; /* weights/experts.h */
 typedef struct expert_set expert_set;
 typedef struct expert_product expert_product; /* weights/product.h */
@@ -121,6 +122,7 @@ struct weights {
     product_job *job;
     expert_set *experts;    /* NULL: the model is no mixture of experts */
     const row_table *table; /* table of rows of a matrix that was cut; NULL: there is none */
+    row_lookup *lookup;     /* rows of a matrix that stays on the disk; NULL: there is none */
     struct {
         uint8_t **pack, **dot, **row; /* [n_threads] */
         size_t bounce_bytes;          /* bytes for one row */
@@ -161,6 +163,8 @@ size_t weights_overhead_bytes(const weight *matrix, int32_t n, const weight *emb
 /* Memory that a mixture's experts take besides, with so many slots (experts.h). */
 size_t weights_experts_bytes(const expert_layer *layer, int32_t n_layers, int32_t n_slots,
                              int32_t n_threads, const unit_set *us);
+/* Memory that look-ups in a matrix on the disk take besides, of weights or a view; NULL: none. */
+size_t weights_lookup_bytes(const weight *looked_up, int32_t n_threads);
 /* Memory of the stream that the first pass starts. */
 size_t weights_stream_bytes(const weight *matrix, int32_t n, int32_t n_parts);
 /* The ring's least size for these matrices. */
@@ -171,6 +175,7 @@ typedef struct weights_options {
     weight *matrix;   /* in the order of a pass, n_pinned set by the plan; taken over as they are */
     int32_t n_matrices;
     weight *embedding;        /* matrix whose rows weights_row gives: one of matrix, or NULL */
+    const weight *looked_up;  /* matrix that stays on the disk; NULL: there is none */
     const char *sidecar;      /* the file that sidecar_attach took for these matrices, or NULL */
     file_stamp sidecar_stamp; /* its stamp at that time */
     expert_layer *experts; /* [n_layers] of a mixture, whose matrices are among these and in no */

@@ -25,9 +25,13 @@ static drey_status bind_qkv(binder *b, attention_tensors *t)
         n_q *= 2;
     int64_t all = n_q + n_k + n_v;
     static const char whole[] = "attn_qkv.weight";
+    if (s->layer[b->layer].kv_before > 0)
+        return bind_matrix(b, "attn_q.weight", n_q, k, &t->q);
     if (!binder_has(b, whole)) {
         TRY(bind_matrix(b, "attn_q.weight", n_q, k, &t->q));
         TRY(bind_matrix(b, "attn_k.weight", n_k, k, &t->k));
+        if (shape_has_form(s, FORM_UNIT_VALUES) && !binder_has(b, "attn_v.weight"))
+            return DREY_OK;
         return bind_matrix(b, "attn_v.weight", n_v, k, &t->v);
     }
     TRY(bind_rows(b, whole, all, 0, n_q, k, "attn_q.weight", &t->q));
@@ -211,6 +215,26 @@ static void norm_heads(const model_pass *p, const program_step *at, float *q, fl
     block_norm_heads(p, y, k, y->head_norm.k, a->n_heads_kv, a->head_dim);
 }
 
+/* Values that are what the keys were, and their norm. */
+static void make_values(const model_pass *p, const program_step *at, const float *k, float *v)
+{
+    const attention_shape *a = layer_attention(&p->r->layout->shape, at->layer);
+    const attention_tensors *y = &layer_of(p, at)->attention;
+    if (!y->v)
+        memcpy(v, k, (size_t)attention_values(a) * sizeof *v);
+    block_norm_heads(p, y, v, y->head_norm.v, a->n_heads_kv, a->v_dim);
+}
+
+/* The same of a row whose keys and values another layer has stored. */
+static void make_queries(model_pass *p, const program_step *at, int32_t i)
+{
+    const attention_shape *a = layer_attention(&p->r->layout->shape, at->layer);
+    const attention_tensors *y = &layer_of(p, at)->attention;
+    float *q = block_row(p, at, ATTEND_Q, i);
+    block_norm_heads(p, y, q, y->head_norm.q, a->n_heads, a->head_dim);
+    rotate(p, a, q, i, a->n_heads);
+}
+
 /* Biases, norms and rotation; keys and values go to their slots of the cache. */
 static void store_row(model_pass *p, const program_step *at, int32_t i, void *scratch)
 {
@@ -229,6 +253,8 @@ static void store_row(model_pass *p, const program_step *at, int32_t i, void *sc
         kernels->add(k, y->k_bias, attention_keys(a));
     if (y->v_bias)
         kernels->add(v, y->v_bias, attention_values(a));
+    if (y->head_norm.v)
+        make_values(p, at, k, v);
     if (!y->head_norm.rotated)
         norm_heads(p, at, q, k);
     rotate(p, a, q, i, a->n_heads);
@@ -244,6 +270,14 @@ static void store_rows(model_pass *p, const program_step *s, int32_t from, int32
 {
     for (int32_t i = from; i < to; i++)
         store_row(p, s, i, attend_scratch(p, s, thread));
+}
+
+static void make_rows(model_pass *p, const program_step *s, int32_t from, int32_t to,
+                      int32_t thread)
+{
+    (void)thread;
+    for (int32_t i = from; i < to; i++)
+        make_queries(p, s, i);
 }
 
 drey_status attend_before(model_pass *p, const program_step *s, drey_error *err)
@@ -282,7 +316,7 @@ static void write(program_writer *w)
                   4);
     if (in_q)
         write_rows(w, block_take_queries);
-    write_rows(w, store_rows);
+    write_rows(w, y->k ? store_rows : make_rows);
     write_mix(w, attend_before);
     if (in_q || y->gate)
         write_rows(w, block_gate_attended);

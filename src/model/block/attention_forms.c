@@ -52,6 +52,10 @@ drey_status block_bind_head_norms(binder *b, attention_tensors *t)
     t->head_norm.rotated = shape_has_form(s, FORM_ROTATED_NORMS);
     TRY(bind_vector(b, "attn_q_norm.weight", wide ? attention_queries(a) : a->head_dim,
                     &t->head_norm.q));
+    if (s->layer[b->layer].kv_before > 0)
+        return DREY_OK;
+    if (shape_has_form(s, FORM_UNIT_VALUES))
+        bind_ones(b, a->v_dim, &t->head_norm.v);
     return bind_vector(b, "attn_k_norm.weight", wide ? attention_keys(a) : a->head_dim,
                        &t->head_norm.k);
 }

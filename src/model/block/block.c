@@ -104,7 +104,9 @@ static void add_layers(cache_spec *spec, const model_shape *s, kv_format format,
         const attention_shape *a = layer_attention(s, i);
         const block_class *block = s->arch ? state_block(s, i) : NULL;
         layer_place kv = {.store = -1}, state = {.store = -1};
-        if (a && (!s->arch || attends(s, i))) {
+        if (s->layer[i].kv_before > 0) {
+            kv = layer ? layer[i - s->layer[i].kv_before].kv : kv;
+        } else if (a && (!s->arch || attends(s, i))) {
             const store_shape shape = kv_shape(a, format);
             kv = place_in(spec, &kv_class, &shape);
         }

@@ -9,6 +9,8 @@
  *   feed-forward   x += Down (act(Gate n) * Up n)
  *   experts        the same of the experts that a router chooses for each row, and of a shared one
  *
+ *   per-layer      x += Proj (gelu(Gate x) * what the layer knows of the row's token)
+ *
  * Architectures differ in forms of these (arch.h: FORM_...): where norms are, whether the
  * feed-forward part reads what attention reads (parallel), gates of what attention gives.
  *
@@ -41,7 +43,7 @@ struct block_class {
 };
 
 extern const block_class ends_block, attention_block, cross_block, feed_forward_block,
-    experts_block, latent_block, short_conv_block, delta_block;
+    experts_block, latent_block, short_conv_block, delta_block, per_layer_block;
 
 /* The blocks of a layer, in their order, and then NULL. */
 const block_class *const *layer_blocks(const model_shape *s, int32_t layer);

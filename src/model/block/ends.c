@@ -9,7 +9,7 @@
 /* Numbers of a row of BUFFER_WIDE. */
 static int64_t wide_numbers(const model_shape *s)
 {
-    if (shape_has_form(s, FORM_PARALLEL))
+    if (shape_has_form(s, FORM_PARALLEL) || s->lookup.width > 0)
         return s->n_embd;
     return s->taps.n ? max_i64(2 * s->n_embd, tapped_numbers(s)) : 0;
 }
@@ -21,6 +21,9 @@ static void needs(buffer_needs *n)
     need_rows(n, BUFFER_X, n->n_rows, s->n_embd);
     need_rows(n, BUFFER_Y, n->n_rows, s->n_embd);
     need_rows(n, BUFFER_WIDE, wide > 0 ? n->n_rows : 0, wide);
+    const size_t n_looked_up = (size_t)n->n_rows * (size_t)s->lookup.n;
+    need_lasting(n, ENDS_ROWS, n_looked_up * sizeof(int64_t));
+    need_lasting(n, ENDS_RAW, n_looked_up * (size_t)s->lookup.row_bytes);
     need_acts(n, n->n_rows, max_i64(s->n_embd, wide), 1);
 }
 

@@ -12,6 +12,7 @@
  *                                       ^           ^------ next batch ------+
  *                                       +---------------- next wave ---------+ */
 #include <assert.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -143,17 +144,39 @@ static drey_status bind_scales(binder *b, expert_tensors *t)
     return bind_vector_if(b, "ffn_down_exps.scale", n, &t->down_scale);
 }
 
+/* Binds the part that all rows take: the shared expert, or the layer's feed-forward part. */
+static drey_status bind_shared(binder *b, layer_layout *y)
+{
+    const model_shape *s = &b->layout->shape;
+    const bool dense = shape_has_form(s, FORM_DENSE_BESIDE);
+    const int64_t d = s->n_embd, n_ff = s->experts.n_ff_shared;
+    if (n_ff == 0)
+        return DREY_OK;
+    TRY(bind_matrix(b, dense ? "ffn_gate.weight" : "ffn_gate_shexp.weight", n_ff, d, &y->ffn.gate));
+    TRY(bind_matrix(b, dense ? "ffn_up.weight" : "ffn_up_shexp.weight", n_ff, d, &y->ffn.up));
+    return bind_matrix(b, dense ? "ffn_down.weight" : "ffn_down_shexp.weight", d, n_ff,
+                       &y->ffn.down);
+}
+
+static drey_status bind_norms(binder *b, expert_tensors *t)
+{
+    const int64_t d = b->layout->shape.n_embd;
+    if (!shape_has_form(&b->layout->shape, FORM_DENSE_BESIDE))
+        return DREY_OK;
+    TRY(bind_vector(b, "ffn_gate_inp.scale", d, &t->norm.router));
+    TRY(bind_vector(b, "pre_ffw_norm_2.weight", d, &t->norm.before));
+    TRY(bind_vector(b, "post_ffw_norm_1.weight", d, &t->norm.after_shared));
+    return bind_vector(b, "post_ffw_norm_2.weight", d, &t->norm.after);
+}
+
 static drey_status bind(binder *b, layer_layout *y)
 {
     const model_shape *s = &b->layout->shape;
     const int64_t d = s->n_embd, n = s->experts.router.n_experts, n_ff = s->experts.n_ff_shared;
     expert_tensors *t = &y->experts;
     TRY(bind_matrix(b, "ffn_gate_inp.weight", n, d, &t->router));
-    if (n_ff > 0) {
-        TRY(bind_matrix(b, "ffn_gate_shexp.weight", n_ff, d, &y->ffn.gate));
-        TRY(bind_matrix(b, "ffn_up_shexp.weight", n_ff, d, &y->ffn.up));
-        TRY(bind_matrix(b, "ffn_down_shexp.weight", d, n_ff, &y->ffn.down));
-    }
+    TRY(bind_shared(b, y));
+    TRY(bind_norms(b, t));
     TRY(bind_vector_if(b, "exp_probs_b.bias", n, &t->choice_bias));
     if (!t->choice_bias)
         TRY(bind_vector_if(b, "exp_probs_b", n, &t->choice_bias));
@@ -168,6 +191,31 @@ static drey_status bind(binder *b, layer_layout *y)
     if (n_ff > 0 && shape_has_form(s, FORM_MEAN_SHARED))
         y->ffn.added.scale *= 0.5f;
     return DREY_OK;
+}
+
+/* ---- Norms of a router, and of experts besides a feed-forward part ---- */
+
+static void norm_for_router(const model_pass *p, const layer_layout *of, int32_t i)
+{
+    const int64_t n = p->r->layout->shape.n_embd;
+    float *y = p->r->ws->y + i * pass_embd_ld(p);
+    pass_norm(p->r, y, p->r->ws->x + i * pass_embd_ld(p), of->experts.norm.router, NULL);
+    pass_scale(y, 1.0f / sqrtf((float)n), n);
+}
+
+static void router_norm(model_pass *p, const program_step *s, int32_t from, int32_t to,
+                        int32_t thread)
+{
+    (void)thread;
+    for (int32_t i = from; i < to; i++)
+        norm_for_router(p, layer_of(p, s), i);
+}
+
+static void experts_norm(model_pass *p, const program_step *s, int32_t from, int32_t to,
+                         int32_t thread)
+{
+    (void)thread;
+    block_norm(p, layer_of(p, s)->experts.norm.before, NULL, from, to);
 }
 
 /* ---- The choice ---- */
@@ -283,8 +331,11 @@ static void step_guess_norm(model_pass *p, int32_t from, int32_t to, int32_t thr
     const workspace *ws = p->r->ws;
     const layer_layout *next = &p->r->layout->layer[p->layer + 1];
     for (int32_t i = from; i < to; i++)
-        pass_norm(p->r, ws->y + i * pass_embd_ld(p), ws->x + i * pass_embd_ld(p), next->ffn.norm,
-                  next->ffn.norm_bias);
+        if (next->experts.norm.router)
+            norm_for_router(p, next, i);
+        else
+            pass_norm(p->r, ws->y + i * pass_embd_ld(p), ws->x + i * pass_embd_ld(p),
+                      next->ffn.norm, next->ffn.norm_bias);
     pass_quantise_rows(p, from, to);
 }
 
@@ -584,6 +635,11 @@ static void step_sum(model_pass *p, const program_step *at, int32_t from, int32_
             add_bias(p, of, e->down_bias, chosen[j], n);
             add_weighted(y, of, weighed ? 1.0f : counts[j], n);
         }
+        if (e->norm.after) {
+            pass_norm(p->r, y, y, e->norm.after, NULL);
+            pass_norm(p->r, block_row(p, at, EXPERTS_SHARED, i),
+                      block_row(p, at, EXPERTS_SHARED, i), e->norm.after_shared, NULL);
+        }
         if (shared)
             add_weighted(y, block_row(p, at, EXPERTS_SHARED, i),
                          e->shared_gate ? shared_weight[i] : 1.0f, n);
@@ -621,7 +677,29 @@ static drey_status down(model_pass *p, const program_step *s, drey_error *err)
     return DREY_OK;
 }
 
-static void write(program_writer *w)
+static void write_shared(program_writer *w, const feed_forward_tensors *shared)
+{
+    write_columns(w, block_activate);
+    write_reads(w, FFN_GATE, shared->down->form.k);
+    write_product(w, &(written_product){shared->down, EXPERTS_SHARED}, 1);
+}
+
+/* The router, then what all rows take, which is computed while the experts are read. */
+static void write_beside(program_writer *w)
+{
+    const feed_forward_tensors *dense = &w->layout->layer[w->layer].ffn;
+    const expert_tensors *y = &w->layout->layer[w->layer].experts;
+    write_rows(w, router_norm);
+    write_reads(w, BUFFER_Y, w->layout->shape.n_embd);
+    write_product(w, &(written_product){y->router, EXPERTS_ROUTER}, 1);
+    write_rows(w, experts_norm);
+    write_mix(w, choose);
+    block_write_ffn_norm(w);
+    write_product(w, (written_product[]){{dense->gate, FFN_GATE}, {dense->up, FFN_UP}}, 2);
+    write_shared(w, dense);
+}
+
+static void write_one_input(program_writer *w)
 {
     const feed_forward_tensors *shared = &w->layout->layer[w->layer].ffn;
     const expert_tensors *y = &w->layout->layer[w->layer].experts;
@@ -631,11 +709,16 @@ static void write(program_writer *w)
                       {y->router, EXPERTS_ROUTER}, {shared->gate, FFN_GATE}, {shared->up, FFN_UP}},
                   3);
     write_mix(w, choose);
-    if (shared->up) {
-        write_columns(w, block_activate);
-        write_reads(w, FFN_GATE, shared->down->form.k);
-        write_product(w, &(written_product){shared->down, EXPERTS_SHARED}, 1);
-    }
+    if (shared->up)
+        write_shared(w, shared);
+}
+
+static void write(program_writer *w)
+{
+    if (w->layout->layer[w->layer].experts.norm.router)
+        write_beside(w);
+    else
+        write_one_input(w);
     write_mix(w, up);
     write_mix(w, down);
     write_rows(w, step_sum);

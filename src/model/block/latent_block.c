@@ -308,4 +308,4 @@ static const block_class *const *blocks_of(const model_shape *s, int32_t layer)
     return layer_has_experts(s, layer - s->first_layer) ? mixture : dense;
 }
 
-const arch_layers latent_layers = {blocks_of, false};
+const arch_layers latent_layers = {.blocks = blocks_of};

@@ -200,4 +200,4 @@ static const block_class *const *blocks_of(const model_shape *s, int32_t layer)
     return blocks[layer_attention(s, own) != NULL][layer_has_experts(s, own)];
 }
 
-const arch_layers short_conv_layers = {blocks_of, true};
+const arch_layers short_conv_layers = {.blocks = blocks_of, .states = true};

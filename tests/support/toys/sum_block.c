@@ -194,5 +194,5 @@ static const block_class *const *blocks_of(const model_shape *s, int32_t layer)
     return layer % 2 ? sums : attends;
 }
 
-static const arch_layers layers = {blocks_of, true};
+static const arch_layers layers = {.blocks = blocks_of, .states = true};
 const arch sum_arch = {.name = "sum", .layers = &layers};
