@@ -22,7 +22,7 @@ typedef struct product {
     int64_t ldy;
 } product;
 
-/* Activations of a matrix by heads (matrix_form.n_heads): bytes from one head's to the next one's. */
+/* Bytes of activations from one head's to the next one's (matrix_form.n_heads). */
 static inline size_t product_head_bytes(act_kind kind, int32_t n, int64_t k)
 {
     return (act_bytes(kind, n, k) + 63) / 64 * 64;

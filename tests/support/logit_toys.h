@@ -14,8 +14,8 @@ enum {
     FAMILY_WITH_STATES = 23, /* the first of them that has some */
     N_NUMBER_TOYS = 23,
     N_LATENT_TOYS = 7,
-    N_LOGIT_TOYS = N_PLAIN_TOYS + N_ARCH_TOYS + N_EXPERT_TOYS + N_FAMILY_TOYS + N_NUMBER_TOYS +
-                   N_LATENT_TOYS
+    N_LOGIT_TOYS =
+        N_PLAIN_TOYS + N_ARCH_TOYS + N_EXPERT_TOYS + N_FAMILY_TOYS + N_NUMBER_TOYS + N_LATENT_TOYS
 };
 
 /* number of ids that an encoder reads before the goldens' ids: id i is (i * 6007 + 29) modulo the

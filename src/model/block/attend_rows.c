@@ -15,9 +15,8 @@ static size_t scratch_bytes(const model_shape *s)
 {
     size_t most = 0;
     for (int32_t i = 0; i < s->n_attentions; i++)
-        most = max_size(
-            most, attend_scratch_bytes(s->attention[i].head_dim, s->attention[i].v_dim,
-                                       s->attention[i].latent));
+        most = max_size(most, attend_scratch_bytes(s->attention[i].head_dim, s->attention[i].v_dim,
+                                                   s->attention[i].latent));
     return most;
 }
 

@@ -165,7 +165,7 @@ static void store_rows(model_pass *p, const program_step *s, int32_t from, int32
         store_row(p, s, i, attend_scratch(p, s, thread));
 }
 
-/* What a product left is read by the next one as it is. */
+/* Leaves what a product made, which the next one reads. */
 static void as_it_is(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
 {
     (void)p;
