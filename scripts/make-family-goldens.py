@@ -494,6 +494,61 @@ def gemma4_tensors(tensors, get):
             tensors[f"model.layers.{i}.router.per_expert_scale"] = scale
 
 
+LATENT = {"attn_q_a": "self_attn.q_a_proj", "attn_q_a_norm": "self_attn.q_a_layernorm",
+          "attn_q_b": "self_attn.q_b_proj", "attn_kv_a_mqa": "self_attn.kv_a_proj_with_mqa",
+          "attn_kv_a_norm": "self_attn.kv_a_layernorm", "attn_kv_b": "self_attn.kv_b_proj",
+          "exp_probs_b": "mlp.gate.e_score_correction_bias"}
+
+
+def latent(get, **more):
+    """Sizes of latent attention; YaRN's factor of scores, of which files have a tenth."""
+    n_rot = get("rope.dimension_count")
+    rotation, part = rope(get), get("rope.scaling.yarn_log_multiplier")
+    if part:
+        rotation.update(mscale=10 * part, mscale_all_dim=10 * part, beta_fast=32, beta_slow=1)
+    if get("attention.temperature_scale"):
+        rotation.update(llama_4_scaling_beta=get("attention.temperature_scale"))
+    groups = get("expert_group_count")
+    return mixture(
+        get, q_lora_rank=get("attention.q_lora_rank"), kv_lora_rank=get("attention.kv_lora_rank"),
+        qk_nope_head_dim=get("attention.key_length_mla", get("attention.key_length")) - n_rot,
+        qk_rope_head_dim=n_rot, head_dim=n_rot, num_key_value_heads=get("attention.head_count"),
+        v_head_dim=get("attention.value_length_mla", get("attention.value_length")),
+        n_group=groups or 1, topk_group=get("expert_group_used_count") or 1,
+        topk_method="group_limited_greedy" if groups else "greedy",
+        n_shared_experts=get("expert_shared_count"), rope_parameters=rotation,
+        first_k_dense_replace=get("leading_dense_block_count", 0),
+        num_hidden_layers=get("block_count") - get("nextn_predict_layers", 0),
+        routed_scaling_factor=get("expert_weights_scale", 1.0),
+        norm_topk_prob=bool(get("expert_weights_norm")), **more)
+
+
+def latent_tensors(tensors, get):
+    """The matrices of heads as one; without the blocks after the layers and what chooses
+    positions."""
+    n, ends = get("block_count") - get("nextn_predict_layers", 0), "self_attn."
+    for name in list(tensors):
+        parts = name.split(".")
+        if parts[:2] == ["model", "layers"] and (int(parts[2]) >= n or "indexer" in parts):
+            del tensors[name]
+        elif name.endswith(ends + "k_b.weight"):
+            k, v = tensors.pop(name), tensors.pop(name.replace("k_b", "v_b"))
+            tensors[name.replace("k_b", "kv_b_proj")] = torch.cat(
+                [k.transpose(1, 2), v], 1).flatten(0, 1)
+
+
+def same_eps(model, get):
+    """The classes' norms of latents have a number that is not the file's."""
+    for layer in model.model.layers:
+        for part in (layer.self_attn.q_a_layernorm, layer.self_attn.kv_a_layernorm):
+            if part is not None:
+                part.variance_epsilon = get("attention.layer_norm_rms_epsilon")
+
+
+LATENT.update(attn_k_b="self_attn.k_b", attn_v_b="self_attn.v_b")
+LATENT.update({name: name for name in (
+    "nextn.eh_proj", "indexer.attn_q_b", "indexer.attn_k", "indexer.k_norm", "indexer.proj")})
+
 FAMILIES = {
     "glm4": Family("Glm4", lambda get: partial(get, attention_bias=True), {
         "post_attention_norm": "post_self_attn_layernorm", "post_ffw_norm": "post_mlp_layernorm",
@@ -567,6 +622,13 @@ FAMILIES = {
         get, mamba_d_ssm=get("ssm.inner_size"), mamba_norm_before_gate=False,
         mamba_rms_norm=has(get, "blk.0.ssm_norm.weight"), **FALCON_FACTORS), FALCON_H1,
         change=falcon_factors),
+    "deepseek2": Family("DeepseekV2", latent, LATENT, change=latent_tensors, fit=same_eps),
+    "deepseek3": Family("DeepseekV3", latent, LATENT, change=latent_tensors, fit=same_eps),
+    "glm47-flash": Family("Glm4MoeLite", latent, LATENT, change=latent_tensors, fit=same_eps),
+    "deepseek32": Family("DeepseekV3", latent, LATENT, change=latent_tensors, fit=same_eps),
+    "mistral4": Family("Mistral4", lambda get: {
+        **latent(get), "head_dim": get("attention.key_length_mla")}, LATENT, change=latent_tensors,
+        fit=same_eps),
     "laguna": Family("Laguna", laguna, {"exp_probs_b": "mlp.gate.e_score_correction_bias"}),
 }
 
@@ -632,12 +694,19 @@ def rename(file, family):
     return tensors
 
 
+def variant(file):
+    """The family; DeepSeek's models and GLM-4.7-Flash share an architecture."""
+    if file.arch != "deepseek2" or file.get("expert_gating_func") != 2:
+        return file.arch
+    return "deepseek3" if file.get("expert_group_count") else "glm47-flash"
+
+
 def load(path):
     """The model, and its head where it has none."""
     file = File(path)
     get = file.get
     olmo3 = file.arch == "olmo2" and get("attention.sliding_window")
-    family = FAMILIES["olmo3" if olmo3 else file.arch]
+    family = FAMILIES["olmo3" if olmo3 else variant(file)]
     arguments = {
         "vocab_size": file.t["token_embd.weight"].shape[0], "hidden_size": get("embedding_length"),
         "intermediate_size": get("feed_forward_length"), "num_hidden_layers": get("block_count"),

@@ -15,7 +15,7 @@
 #include "text/tokenizer.h"
 #include "weights/experts.h"
 
-enum { USUAL_WINDOW = 512, LEAST_WINDOW = 2, LAYER_INPUTS = 6, LAYER_MATRICES = 11 };
+enum { USUAL_WINDOW = 512, LEAST_WINDOW = 2, LAYER_INPUTS = 7, LAYER_MATRICES = 11 };
 
 typedef struct measuring {
     const drey_imatrix_options *o;
@@ -109,6 +109,7 @@ static void list_inputs(measuring *m, const model_layout *l)
         const layer_layout *y = &l->layer[i];
         const expert_layer *e = y->experts.of;
         add_input(m, 1, (const weight *[]){y->attention.q, y->attention.k, y->attention.v}, 3);
+        add_input(m, 1, (const weight *[]){y->attention.q_b}, 1);
         add_input(m, 1, (const weight *[]){y->attention.o}, 1);
         add_input(m, 1, (const weight *[]){y->experts.router, y->ffn.gate, y->ffn.up}, 3);
         add_input(m, 1, (const weight *[]){y->ffn.down}, 1);
@@ -127,6 +128,7 @@ static size_t inputs_bytes(const model_shape *s)
     const int64_t n_experts = s->experts.router.n_experts;
     const size_t wide = sizeof(double), layers = (size_t)s->n_layers;
     size_t layer = arena_size((size_t)shape_widest_out(s) * wide) +
+                   arena_size((size_t)s->latent.q_rank * wide) +
                    2 * arena_size((size_t)s->n_embd * wide) +
                    arena_size((size_t)shape_widest_ff(s) * wide) + LAYER_INPUTS * ARENA_ALIGN;
     if (n_experts > 0)

@@ -77,7 +77,9 @@ enum {
     KEYS_SHORT_CONV = 1 << 16, /* shortconv.l_cache */
     KEYS_DELTA = 1 << 20,      /* ssm_..., full_attention_interval, recurrent_layers */
     KEYS_MAMBA = 1 << 22,      /* ssm_..., moe_latent_size; rope.scaling.finetuned: rotation */
-    KEYS_PER_LAYER = 1 << 24   /* shared_kv_layers, embedding_length_per_layer_input */
+    KEYS_PER_LAYER = 1 << 24,  /* shared_kv_layers, embedding_length_per_layer_input */
+    KEYS_LATENT = 1 << 25,     /* attention.kv_lora_rank and the others of latent attention */
+    KEYS_INDEXER = 1 << 26     /* attention.indexer... */
 };
 
 typedef struct block_class block_class; /* model/block/block.h */
@@ -95,6 +97,7 @@ typedef struct arch_layers {
 } arch_layers;
 extern const arch_layers delta_layers;     /* model/block/delta_block.c */
 extern const arch_layers mamba_layers;     /* model/block/mamba_block.c */
+extern const arch_layers latent_layers;    /* model/block/latent_block.c */
 extern const arch_layers per_layer_layers; /* model/block/per_layer_block.c */
 
 /* Convolutions where a layer has no attention (block/short_conv_block.c). */
@@ -140,6 +143,7 @@ typedef struct arch {
         router_gate gate;    /* if the file does not say */
         bool weights_normed; /* the same */
         bool biases;         /* routers and experts have biases */
+        bool by_best;        /* a softmax's groups are chosen by their best expert alone */
         bool by_router;      /* layers without a router have a feed-forward part */
     } experts;
     bool heads_in_turns;       /* recurrent_shape.in_turns */
@@ -192,8 +196,9 @@ typedef struct attention_shape {
     int32_t head_dim;            /* numbers of a head's queries and keys */
     int32_t v_dim;               /* numbers of a head's values: head_dim in most models */
     int32_t
-        window; /* a row sees the last so many positions; negative: its chunk of so many; 0: all */
-    bool local; /* its layers are local, also where the window hides nothing */
+        window;  /* a row sees the last so many positions; negative: its chunk of so many; 0: all */
+    bool local;  /* its layers are local, also where the window hides nothing */
+    bool latent; /* keys alone are kept, whose first v_dim numbers are the values */
     int32_t rope; /* its rotation, of model_shape.rope, or ROPE_OF_NONE */
     float scale;  /* scores are multiplied with it */
 } attention_shape;
@@ -225,6 +230,15 @@ typedef struct expert_shape {
     int32_t n_ff_shared; /* 0: none is shared */
     int32_t n_latent;    /* width of what experts read and make; 0: that of rows */
 } expert_shape;
+
+/* Latent attention (MLA): a row keeps kv_rank + n_rot numbers, which all heads share
+ * (block/latent_block.c). Each head has n_plain + n_rot numbers of queries and v_dim of values. */
+typedef struct latent_shape {
+    int32_t q_rank;  /* queries are made of so many numbers; 0: of the row */
+    int32_t kv_rank; /* 0: the model has no latent attention */
+    int32_t n_plain, n_rot, v_dim;
+    int32_t most_seen; /* a row that sees more positions than this chooses some; 0: none does */
+} latent_shape;
 
 /* Layers with a state that runs through the text. */
 typedef struct recurrent_shape {
@@ -274,6 +288,7 @@ struct model_shape {
     encoder_shape encoder;
     expert_shape experts;
     recurrent_shape recurrent;
+    latent_shape latent;
     lookup_shape lookup;
     attention_shape attention[ATTENTION_KINDS]; /* the first layer's that attends, ... */
     int32_t n_attentions;
@@ -376,6 +391,10 @@ cache_spec model_cache_spec(const model_shape *s, kv_format format);
  * the file. */
 /* The part of models with gated delta nets or state spaces: sizes, layers that do not attend. */
 drey_status arch_read_delta(model_shape *s, const gguf *g, drey_error *err);
+/* The part of models with latent attention: sizes of keys and values, after those of heads; and
+ * after all else factors, routers, how many positions a text may have. */
+drey_status arch_read_latent(model_shape *s, const gguf *g, drey_error *err);
+void arch_end_latent(model_shape *s, const gguf *g);
 /* The part of models whose layers share keys and values, or have embeddings of their own; kinds of
  * attention have been read. */
 drey_status arch_read_per_layer(model_shape *s, const gguf *g, drey_error *err);

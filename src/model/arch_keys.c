@@ -85,6 +85,14 @@ static const known_key known[] = {
     {"ssm.inner_size", KEY_INT, KEYS_DELTA | KEYS_MAMBA},
     {"full_attention_interval", KEY_INT, KEYS_DELTA},
     {"attention.recurrent_layers", KEY_CHECKED, KEYS_DELTA},
+    {"attention.q_lora_rank", KEY_INT, KEYS_LATENT},
+    {"attention.kv_lora_rank", KEY_INT, KEYS_LATENT},
+    {"attention.key_length_mla", KEY_INT, KEYS_LATENT},
+    {"attention.value_length_mla", KEY_INT, KEYS_LATENT},
+    {"attention.indexer.head_count", KEY_WITHOUT, KEYS_INDEXER}, /* all positions are attended to */
+    {"attention.indexer.key_length", KEY_WITHOUT, KEYS_INDEXER},
+    {"attention.indexer.types", KEY_WITHOUT, KEYS_INDEXER},
+    {"attention.indexer.top_k", KEY_INT, KEYS_INDEXER}, /* as far as no more are seen */
     {"block_count", KEY_INT, 0},
     {"nextn_predict_layers", KEY_INT, 0},
     {"context_length", KEY_INT, 0},

@@ -120,7 +120,8 @@ static bool same_attention(const attention_shape *a, const attention_shape *b)
 {
     return a->n_heads == b->n_heads && a->n_heads_kv == b->n_heads_kv &&
            a->head_dim == b->head_dim && a->v_dim == b->v_dim && a->window == b->window &&
-           a->local == b->local && a->rope == b->rope && a->scale == b->scale;
+           a->local == b->local && a->latent == b->latent && a->rope == b->rope &&
+           a->scale == b->scale;
 }
 
 /* Names the layer's kind of attention, which becomes one of the model's if it is new. */
@@ -729,6 +730,7 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
     TRY(read_sizes(s, g, err));
     TRY(arch_keys_check(s, g, err));
     TRY(arch_read_delta(s, g, err));
+    TRY(arch_read_latent(s, g, err));
     TRY(read_attention(s, g, err));
     TRY(arch_read_per_layer(s, g, err));
     TRY(read_scales(s, g, err));
@@ -740,6 +742,7 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
     TRY(read_experts(s, g, err));
     TRY(read_recurrent(s, g, err));
     TRY(rope_read(s, g, err));
+    arch_end_latent(s, g);
     if (!is_mtp_alone(s, g))
         return DREY_OK;
     const model_shape of = *s;

@@ -128,6 +128,23 @@ drey_status bind_matrix(binder *b, const char *role, int64_t rows, int64_t k, we
     return bind_scale(b, name, *out);
 }
 
+drey_status bind_heads(binder *b, const char *role, int32_t n_heads, int64_t rows, int64_t k,
+                       int32_t y_ld, weight **out)
+{
+    const gguf_tensor *t;
+    if (!b->arena)
+        return count_matrix(b);
+    TRY(binder_find(b, binder_name(b, (char[64]){0}, role), (int64_t[3]){k, rows, n_heads}, &t));
+    if (rows % GROUP_ROWS)
+        FAIL(b->err, DREY_ERR_UNSUPPORTED,
+             "tensor %s has %lld rows of each head; drey computes multiples of %d", t->name,
+             (long long)rows, GROUP_ROWS);
+    TRY(add_matrix(b, t, out));
+    (*out)->form.n_heads = n_heads;
+    (*out)->form.head_ld = y_ld;
+    return DREY_OK;
+}
+
 drey_status bind_rows(binder *b, const char *of, int64_t of_rows, int64_t first, int64_t rows,
                       int64_t k, const char *role, weight **out)
 {
@@ -195,7 +212,7 @@ drey_status bind_whole_vectors(binder *b, const char *name, int64_t n, int64_t r
     bind_room(b, n * rows, out);
     if (b->arena) {
         TRY(binder_find(b, name, (int64_t[3]){n, rows, 1}, &t));
-        l->vector[l->n_vectors] = (layout_vector){t, *out, b->layer, false};
+        l->vector[l->n_vectors] = (layout_vector){t, *out, b->layer, false, false};
     }
     l->n_vectors++;
     return DREY_OK;
@@ -211,6 +228,14 @@ drey_status bind_turned(binder *b, const char *role, int64_t n, int64_t rows, fl
     TRY(bind_vectors(b, role, n, rows, out));
     if (b->arena)
         b->layout->vector[b->layout->n_vectors - 1].turned = true;
+    return DREY_OK;
+}
+
+drey_status bind_floats(binder *b, const char *role, int64_t k, int64_t rows, float **out)
+{
+    TRY(bind_vectors(b, role, k, rows, out));
+    if (b->arena)
+        b->layout->vector[b->layout->n_vectors - 1].any_type = true;
     return DREY_OK;
 }
 

@@ -46,12 +46,17 @@ drey_status bind_rows(binder *b, const char *of, int64_t of_rows, int64_t first,
 /* The same of a tensor that belongs to no layer. */
 drey_status bind_rows_of(binder *b, const char *whole, int64_t of_rows, int64_t first, int64_t rows,
                          int64_t k, const char *role, weight **out);
+/* A matrix [rows][k] of each head, whose results begin y_ld apart. */
+drey_status bind_heads(binder *b, const char *role, int32_t n_heads, int64_t rows, int64_t k,
+                       int32_t y_ld, weight **out);
 /* Numbers [rows][n], one after the other, which model_layout_read reads. */
 drey_status bind_vectors(binder *b, const char *role, int64_t n, int64_t rows, float **out);
 drey_status bind_vector(binder *b, const char *role, int64_t n, float **out);
 /* The same as numbers [n][rows]. */
 drey_status bind_turned(binder *b, const char *role, int64_t n, int64_t rows, float **out);
-/* The same where the file has it. */
+/* A matrix [rows][k] of any type as floats. */
+drey_status bind_floats(binder *b, const char *role, int64_t k, int64_t rows, float **out);
+/* A vector where the file has it. */
 drey_status bind_vector_if(binder *b, const char *role, int64_t n, float **out);
 /* Room for n numbers that come from elsewhere. */
 void bind_room(binder *b, int64_t n, float **out);

@@ -93,8 +93,9 @@ static bool is_of_keys_or_values(const char *role)
 }
 
 /* Makers of keys and values in a layer that reads another one's; frequencies of the rotation, which
- * follow from its base, as older files have them for each layer; scales for those who quantise what
- * a matrix reads; and blocks for multi-token prediction. */
+ * follow from its base, as older files have them for each layer; what chooses among more positions
+ * than a text may have (latent_shape.most_seen); scales for those who quantise what a matrix reads;
+ * and blocks for multi-token prediction. */
 static bool is_needless(const binder *b, const char *name)
 {
     static const char *const endings[] = {".inv_freq", ".attn_rot_embd", ".attn_rot_embd.weight",
@@ -106,6 +107,8 @@ static bool is_needless(const binder *b, const char *name)
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
         if (n > strlen(endings[i]) && strcmp(name + n - strlen(endings[i]), endings[i]) == 0)
             return true;
+    if (s->latent.most_seen > 0 && strstr(name, ".indexer."))
+        return true;
     if (shape_is_mtp(s)) /* all others are the target's, or of further blocks */
         return strncmp(name, "blk.", 4) != 0 || strtol(name + 4, &end, 10) != s->taps.mtp_block;
     if (strncmp(name, "blk.", 4) != 0)
@@ -469,7 +472,8 @@ static drey_status turn(float *w, int64_t n_taps, int64_t n, drey_error *err)
 
 static drey_status read_vector(const layout_vector *v, const gguf *g, weights *w, drey_error *err)
 {
-    TRY(weights_read_vector(w, v->tensor, v->numbers, err));
+    TRY(v->any_type ? weights_read_floats(w, v->tensor, v->numbers, err)
+                    : weights_read_vector(w, v->tensor, v->numbers, err));
     for (int64_t i = 0; i < v->tensor->dims[0] * v->tensor->dims[1]; i++)
         if (!isfinite(v->numbers[i]))
             FAIL(err, DREY_ERR_FORMAT,

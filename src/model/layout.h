@@ -21,6 +21,7 @@ typedef struct added_tensors {
 typedef struct attention_tensors {
     weight *q, *k, *v, *o;   /* [H*S][D], [K*S][D] twice, [D][H*S]; v NULL: values are what k gives;
                                 k too: another layer has stored both */
+    weight *q_b;             /* queries of what q and a norm give: of latent attention */
     float *norm, *norm_bias; /* [D]; a bias has a norm that takes the mean off */
     float *token_norm;       /* [D]: Q, K and V read [norm(e); norm(x)], e being the row's token's
                           embedding, and are twice as wide */
@@ -122,6 +123,7 @@ typedef struct layout_vector {
     float *numbers;
     int32_t layer; /* its layer; n_layers: of none */
     bool turned;   /* numbers [n][rows], not [rows][n] */
+    bool any_type; /* a matrix that is kept as floats */
 } layout_vector;
 
 struct model_layout {

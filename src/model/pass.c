@@ -75,6 +75,8 @@ static void set_reads(model_pass *p, const program_step *s)
     const workspace_buffer *from = &p->r->ws->buffer[s->reads.from];
     weight *matrix[PRODUCTS_MAX];
     pass_set_source(p, from->at, from->ld, s->reads.k, NULL, 0);
+    p->source_heads.n = s->reads.n_heads;
+    p->source_heads.ld = s->reads.head_ld;
     for (int32_t i = (int32_t)(s - steps->step) + 1; i <= s->reads.last; i++) {
         const program_step *reader = &steps->step[i];
         for (int32_t j = 0; reader->kind == STEP_PRODUCT && j < reader->product.n; j++)

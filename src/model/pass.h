@@ -204,6 +204,9 @@ struct model_pass {
     /* Input of the quantising steps, and the kinds in which the next product needs it. */
     const float *source;
     int64_t source_ld, source_k;
+    struct {
+        int32_t n, ld;
+    } source_heads; /* program_step.reads */
     bool kinds[ACT_KINDS];
 };
 

@@ -75,6 +75,14 @@ void write_reads(program_writer *w, int32_t from, int64_t k)
     w->reading->reads.k = k;
 }
 
+void write_reads_by_heads(program_writer *w, int32_t from, int64_t k, int32_t n_heads,
+                          int32_t head_ld)
+{
+    write_reads(w, from, k);
+    w->reading->reads.n_heads = n_heads;
+    w->reading->reads.head_ld = head_ld;
+}
+
 /* Multiplies the results of the product before it with their matrices' scales. */
 static void scale_products(model_pass *p, const program_step *s, int32_t from, int32_t to,
                            int32_t thread)

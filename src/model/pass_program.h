@@ -57,6 +57,9 @@ struct program_step {
         int32_t from;
         int64_t k;
         int32_t last; /* the step with the last of these products */
+        /* heads that have k numbers each, head_ld apart, and their own rows of these products'
+         * matrices; 0: all rows read the same */
+        int32_t n_heads, head_ld;
     } reads;
 };
 
@@ -90,6 +93,9 @@ void write_columns(program_writer *w, step_columns_fn *columns);
 void write_mix(program_writer *w, step_mix_fn *mix);
 /* The step that was written last prepares k numbers of a buffer for the products that follow. */
 void write_reads(program_writer *w, int32_t from, int64_t k);
+/* The same of matrices by heads (matrix_form.n_heads). */
+void write_reads_by_heads(program_writer *w, int32_t from, int64_t k, int32_t n_heads,
+                          int32_t head_ld);
 /* A product of one to PRODUCTS_MAX matrices; those that are NULL are left out. */
 typedef struct written_product {
     const weight *matrix;

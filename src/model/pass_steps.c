@@ -59,6 +59,7 @@ void pass_set_source(model_pass *p, const float *source, int64_t ld, int64_t k,
     p->source = source;
     p->source_ld = ld;
     p->source_k = k;
+    p->source_heads.n = 0;
     for (int kind = 0; kind < ACT_KINDS; kind++)
         p->kinds[kind] = false;
     pass_add_kinds(p, matrices, n);
@@ -71,9 +72,24 @@ void pass_add_kinds(model_pass *p, weight *const matrices[], int32_t n)
             p->kinds[matrices[i]->form.kernel->act] = true;
 }
 
+/* The same of heads one by one. */
+static void quantise_heads(const model_pass *p, act_kind kind, int32_t from, int32_t to)
+{
+    const size_t bytes = product_head_bytes(kind, p->n_rows, p->source_k);
+    for (int32_t h = 0; h < p->source_heads.n; h++)
+        p->r->kernels->quantise[kind]((uint8_t *)p->r->ws->acts[kind] + (size_t)h * bytes,
+                                      p->source + (int64_t)h * p->source_heads.ld, p->source_ld,
+                                      from, to, p->n_rows, p->source_k);
+}
+
 void pass_quantise_rows(model_pass *p, int32_t from, int32_t to)
 {
     const kernel_table *kernels = p->r->kernels;
+    for (int kind = 0; kind < ACT_KINDS && p->source_heads.n > 0; kind++)
+        if (p->kinds[kind])
+            quantise_heads(p, (act_kind)kind, from, to);
+    if (p->source_heads.n > 0)
+        return;
     for (int kind = 0; kind < ACT_KINDS; kind++)
         if (p->kinds[kind])
             kernels->quantise[kind](p->r->ws->acts[kind], p->source, p->source_ld, from, to,

@@ -65,7 +65,9 @@ static drey_status read_magnitude(const model_shape *s, rope_shape *rope, const 
     TRY(read_number(g, s->arch, log_multiplier, 0, 0, most, &part, err));
     TRY(read_number(g, s->arch, "rope.scaling.yarn_attn_factor", 1, least, most, &own, err));
     TRY(read_number(g, s->arch, "rope.scaling.attn_factor", 1, least, most, &factor, err));
-    if (rope->blend != 0.0) /* YaRN's own, in place of what the file says */
+    if (rope->blend != 0.0 && s->latent.kv_rank > 0 && part > 0)
+        own = 1.0;               /* all of it is in the scores */
+    else if (rope->blend != 0.0) /* YaRN's own, in place of what the file says */
         own = yarn_magnitude(rope, 1.0) / yarn_magnitude(rope, part);
     rope->magnitude = own * factor;
     return DREY_OK;

@@ -58,7 +58,7 @@ static float choice_of(const float *weight, const float *bias, int32_t i)
     return bias ? weight[i] + bias[i] : weight[i];
 }
 
-/* The sum of the two best of a group. */
+/* The sum of the two best of a group, or its best. */
 static double worth_of(const router_shape *s, const float *weight, const float *bias, int32_t group)
 {
     int32_t n = s->n_experts / s->n_groups;
@@ -68,7 +68,7 @@ static double worth_of(const router_shape *s, const float *weight, const float *
         second = c > best ? best : c > second ? c : second;
         best = c > best ? c : best;
     }
-    return (double)best + (n > 1 ? (double)second : 0.0);
+    return (double)best + (n > 1 && !s->by_best ? (double)second : 0.0);
 }
 
 /* A bit for each group whose experts may be chosen. */

@@ -31,6 +31,7 @@ typedef struct router_shape {
     /* Groups divide the experts equally; 1: there are none. First those n_choices groups are chosen
      * whose two best experts have the largest sum. */
     int32_t n_groups, n_choices;
+    bool by_best; /* the best one alone says which groups are chosen */
 } router_shape;
 
 /* Chooses n_used experts. logits: [n_experts], replaced by the weights of all. bias: [n_experts],

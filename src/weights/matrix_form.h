@@ -13,8 +13,11 @@ typedef struct matrix_form {
     const gguf_tensor *tensor;   /* borrowed from the gguf */
     const matmul_kernel *kernel; /* borrowed from the kernel table, as that is */
     const kernel_table *kernels;
-    int64_t n_rows, k;          /* [n_rows][k] */
-    int64_t row_bytes;          /* in the file */
+    int64_t n_rows, k; /* [n_rows][k] */
+    int64_t row_bytes; /* in the file */
+    /* Equal runs of its rows, whole groups, that each multiply with activations of their own
+     * (product_head_bytes apart), and whose results begin head_ld apart; 0: it is one. */
+    int32_t n_heads, head_ld;
     const plane_layout *planes; /* NULL: it is not split */
     plane_means means;          /* values that replace planes that are not there */
 } matrix_form;

@@ -185,7 +185,8 @@ static int32_t resident_groups(const weights *w, const weight *m)
 /* Devices know the matrices that have a place in the order of a pass, of types that they have. */
 static bool devices_know(const weights *w, const weight *m)
 {
-    return w->attached && !m->resident && device_can_multiply(m->form.tensor->type);
+    return w->attached && !m->resident && m->form.n_heads == 0 &&
+           device_can_multiply(m->form.tensor->type);
 }
 
 /* The first group of a worker's share, in a pass of n rows. */
@@ -341,30 +342,55 @@ void product_begin_experts(weights *w, const expert_product *products, int32_t n
 
 /* ---- On every thread ---- */
 
+/* Groups that multiply with the same activations, and whose results follow each other. */
+typedef struct dot_run {
+    float *y;
+    const uint8_t *acts;
+    int32_t n; /* groups */
+} dot_run;
+
+/* The first of groups [group, group + n). */
+static dot_run run_of(const job_product *q, int32_t group, int32_t n)
+{
+    const matrix_form *m = &q->p.matrix->form;
+    const uint8_t *acts = q->acts[m->kernel->act];
+    if (m->n_heads == 0)
+        return (dot_run){q->p.y + (int64_t)group * GROUP_ROWS, acts, n};
+    const int32_t in_head = (int32_t)(m->n_rows / m->n_heads / GROUP_ROWS);
+    const int32_t head = group / in_head, first = group % in_head;
+    acts += (size_t)head * product_head_bytes(m->kernel->act, q->n, m->k);
+    return (dot_run){q->p.y + (int64_t)head * m->head_ld + (int64_t)first * GROUP_ROWS, acts,
+                     min_i32(n, in_head - first)};
+}
+
 /* Multiplies with groups in memory, in the way of the thread's unit. */
 static void dot_on_unit(const product_job *j, const job_product *q, const uint8_t *packed,
-                        int32_t group, int32_t n_groups, int32_t thread)
+                        const dot_run *run, int32_t thread)
 {
     const weight *m = q->p.matrix;
     unit_worker *worker = &j->w->units->worker[thread];
     int64_t start = worker->slow > 1 ? clock_ns() : 0;
-    matmul_dot(&worker->kernels->matmul[m->form.tensor->type], q->p.y + (int64_t)group * GROUP_ROWS,
-               q->p.ldy, packed, n_groups, q->acts[m->form.kernel->act], q->n, m->form.k,
-               j->w->scratch.dot[thread]);
+    matmul_dot(&worker->kernels->matmul[m->form.tensor->type], run->y, q->p.ldy, packed, run->n,
+               run->acts, q->n, m->form.k, j->w->scratch.dot[thread]);
     if (worker->slow > 1)
         unit_linger(worker, start);
-    worker->n_groups += (uint64_t)n_groups;
+    worker->n_groups += (uint64_t)run->n;
 }
 
 static void dot_groups(const product_job *j, const job_product *q, const uint8_t *packed,
                        int32_t group, int32_t n_groups, int32_t thread)
 {
     const weight *m = q->p.matrix;
-    if (q->n > 0 && j->w->units)
-        dot_on_unit(j, q, packed, group, n_groups, thread);
-    else if (q->n > 0)
-        matmul_dot(m->form.kernel, q->p.y + (int64_t)group * GROUP_ROWS, q->p.ldy, packed, n_groups,
-                   q->acts[m->form.kernel->act], q->n, m->form.k, j->w->scratch.dot[thread]);
+    for (int32_t end = group + n_groups; q->n > 0 && group < end;) {
+        const dot_run run = run_of(q, group, end - group);
+        if (j->w->units)
+            dot_on_unit(j, q, packed, &run, thread);
+        else
+            matmul_dot(m->form.kernel, run.y, q->p.ldy, packed, run.n, run.acts, q->n, m->form.k,
+                       j->w->scratch.dot[thread]);
+        packed += (size_t)run.n * m->residency.group_bytes;
+        group += run.n;
+    }
 }
 
 /* The same of groups in planes, one by one: their blocks follow each other in each plane. */
@@ -375,9 +401,9 @@ static void dot_split(const product_job *j, const job_product *q, plane_blocks b
     const kernel_table *kernels =
         j->w->units ? j->w->units->worker[thread].kernels : m->form.kernels;
     for (int32_t g = group; g < group + n_groups && q->n > 0; g++) {
-        dot_planes(kernels, m->form.tensor->type, q->p.y + (int64_t)g * GROUP_ROWS, q->p.ldy,
-                   &blocks, q->acts[m->form.kernel->act], q->n, m->form.k,
-                   j->w->scratch.dot[thread], j->w->scratch.pack[thread]);
+        const dot_run run = run_of(q, g, 1);
+        dot_planes(kernels, m->form.tensor->type, run.y, q->p.ldy, &blocks, run.acts, q->n,
+                   m->form.k, j->w->scratch.dot[thread], j->w->scratch.pack[thread]);
         for (int i = 0; i < N_PLANES; i++)
             if (blocks.plane[i])
                 blocks.plane[i] += m->residency.plane_bytes[i];

@@ -22,6 +22,12 @@ typedef struct product {
     int64_t ldy;
 } product;
 
+/* Bytes of activations from one head's to the next one's (matrix_form.n_heads). */
+static inline size_t product_head_bytes(act_kind kind, int32_t n, int64_t k)
+{
+    return (act_bytes(kind, n, k) + 63) / 64 * 64;
+}
+
 typedef enum product_state {
     PRODUCT_DONE,
     PRODUCT_STARVED, /* nothing that is left has arrived */

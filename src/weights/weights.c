@@ -787,3 +787,34 @@ drey_status weights_read_vector(weights *w, const gguf_tensor *t, float *out, dr
     }
     return DREY_OK;
 }
+
+/* Row by row, by way of a packed group of one row. */
+static drey_status read_rows(weights *w, const weight *m, float *out, uint8_t *group, uint8_t *raw,
+                             drey_error *err)
+{
+    for (int64_t row = 0; row < m->form.n_rows; row++, out += m->form.k) {
+        const gguf_tensor *t = m->form.tensor;
+        TRY(file_read(&w->parts[t->part], w->reading.paths[t->part],
+                      t->offset + (uint64_t)(row * m->form.row_bytes), (size_t)m->form.row_bytes,
+                      raw, w->scratch.row[0], w->scratch.bounce_bytes, err));
+        if (!m->form.kernel->pack(group, raw, m->form.row_bytes, 1, m->form.k))
+            return matrix_refuse(&m->form, w->reading.paths[t->part], err);
+        m->form.kernel->unpack_row(out, group, 0, m->form.k);
+    }
+    return DREY_OK;
+}
+
+drey_status weights_read_floats(weights *w, const gguf_tensor *t, float *out, drey_error *err)
+{
+    weight m;
+    if (t->type == TYPE_F32 || t->type == TYPE_F16 || t->type == TYPE_BF16)
+        return weights_read_vector(w, t, out, err);
+    TRY(weight_describe(&m, t, w->matrix->form.kernels, err));
+    const size_t group_bytes = arena_size(m.residency.group_bytes);
+    uint8_t *memory = aligned_alloc(64, group_bytes + arena_size((size_t)m.form.row_bytes));
+    if (!memory)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for a row of tensor %s", t->name);
+    drey_status status = read_rows(w, &m, out, memory, memory + group_bytes, err);
+    free(memory);
+    return status;
+}

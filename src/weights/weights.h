@@ -272,3 +272,5 @@ void weights_dot_rows(weights *w, const weight *m, const int64_t *rows, int32_t 
 
 /* Reads a whole small tensor (norms, biases: F32, F16 or BF16) as floats. */
 drey_status weights_read_vector(weights *w, const gguf_tensor *t, float *out, drey_error *err);
+/* The same of a matrix of any type. */
+drey_status weights_read_floats(weights *w, const gguf_tensor *t, float *out, drey_error *err);

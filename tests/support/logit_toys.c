@@ -84,6 +84,12 @@ static const struct {
     FIELD(NUMBER, mamba.state_dim),
     FIELD(REAL, mamba.decay),
     FIELD(FLAG, mamba.without_norm),
+    FIELD(NUMBER, latent.kv_rank),
+    FIELD(NUMBER, latent.q_rank),
+    FIELD(NUMBER, latent.n_plain),
+    FIELD(NUMBER, latent.v_dim),
+    FIELD(FLAG, latent.whole),
+    FIELD(FLAG, latent.indexer),
 };
 
 static uint32_t type_named(const char *name)
@@ -221,4 +227,9 @@ const char *family_toy(int i, toy_options *o)
 const char *number_toy(int i, toy_options *o)
 {
     return family_toy(N_FAMILY_TOYS + i, o);
+}
+
+const char *latent_toy(int i, toy_options *o)
+{
+    return number_toy(N_NUMBER_TOYS + i, o);
 }

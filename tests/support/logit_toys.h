@@ -13,7 +13,9 @@ enum {
     N_FAMILY_TOYS = 40,
     FAMILY_WITH_STATES = 26, /* the first of them that has some */
     N_NUMBER_TOYS = 23,
-    N_LOGIT_TOYS = N_PLAIN_TOYS + N_ARCH_TOYS + N_EXPERT_TOYS + N_FAMILY_TOYS + N_NUMBER_TOYS
+    N_LATENT_TOYS = 7,
+    N_LOGIT_TOYS =
+        N_PLAIN_TOYS + N_ARCH_TOYS + N_EXPERT_TOYS + N_FAMILY_TOYS + N_NUMBER_TOYS + N_LATENT_TOYS
 };
 
 /* number of ids that an encoder reads before the goldens' ids: id i is (i * 6007 + 29) modulo the
@@ -34,3 +36,5 @@ const char *expert_toy(int i, toy_options *options);
 const char *family_toy(int i, toy_options *options);
 /* Families that differ from the others in numbers and names, dense ones and mixtures. */
 const char *number_toy(int i, toy_options *options);
+/* Models with latent attention. Their goldens are family_toy's. */
+const char *latent_toy(int i, toy_options *options);

@@ -92,14 +92,16 @@ static uint32_t mixed_type(uint32_t type, int32_t number, int64_t n_columns)
 
 /* [n_rows][n_columns] whose product with a row of deviation 1 has deviation gain; or one for each
  * expert, one below the other. */
-static void add_matrices_of(model_plan *m, const char *name, int64_t n_columns, int64_t n_rows,
-                            int32_t n_experts, float gain)
+void add_matrices_of(model_plan *m, const char *name, int64_t n_columns, int64_t n_rows,
+                     int32_t n_experts, float gain)
 {
     tensor_plan *t = add_tensor(m, name);
     uint32_t type = m->options->type;
     if (n_experts > 0 && m->options->experts.type != 0)
         type = m->options->experts.type;
     t->type = type >= TOY_TYPE_MIXED ? mixed_type(type, m->n_matrices, n_columns) : type;
+    if (m->options->latent.kv_rank > 0 && n_columns % type_find(t->type)->block_elements != 0)
+        t->type = TYPE_Q8_0; /* as quantised files have them */
     if (n_columns % type_find(t->type)->block_elements != 0)
         abort(); /* the test's widths do not fit its type */
     t->n_dims = n_experts > 0 ? 3 : 2;
@@ -380,6 +382,8 @@ static int64_t kv_heads_of(const toy_options *o, int32_t layer)
         return o->kinds.n_heads_kv_global;
     if (has_convolution(o, layer) || !attends(o, layer))
         return 0;
+    if (o->latent.kv_rank > 0)
+        return o->latent.whole ? o->n_heads : 1;
     return has_encoder(o) ? o->n_heads : o->n_heads_kv;
 }
 
@@ -460,38 +464,6 @@ static void plan_convolution(model_plan *m, int32_t layer)
                layer_weight(o, layer));
 }
 
-static bool has_delta(const toy_options *o, int32_t layer)
-{
-    return o->delta.n_key_heads > 0 && layer < o->n_layers && (layer + 1) % o->delta.period != 0;
-}
-
-/* Sums of products with beta, alpha and dt have a deviation of 1.4. */
-static void plan_delta(model_plan *m, int32_t layer)
-{
-    const toy_options *o = m->options;
-    const toy_delta *t = &o->delta;
-    char name[64];
-    const int64_t d = o->n_embd, values = (int64_t)t->n_value_heads * t->dim,
-                  channels = 2 * (int64_t)t->n_key_heads * t->dim + values;
-    if (t->all_inputs) {
-        add_matrix(m, layer_name(name, layer, "ssm_in.weight"), d, channels + values, 1.0f);
-    } else {
-        add_matrix(m, layer_name(name, layer, "attn_qkv.weight"), d, channels, 1.0f);
-        add_matrix(m, layer_name(name, layer, "attn_gate.weight"), d, values, 1.0f);
-    }
-    if (t->by_heads) {
-        add_matrix(m, layer_name(name, layer, "ssm_ba.weight"), d, 2 * t->n_value_heads, 1.0f);
-    } else {
-        add_matrix(m, layer_name(name, layer, "ssm_beta.weight"), d, t->n_value_heads, 1.0f);
-        add_matrix(m, layer_name(name, layer, "ssm_alpha.weight"), d, t->n_value_heads, 1.0f);
-    }
-    add_table(m, layer_name(name, layer, "ssm_conv1d.weight"), 4, channels, 0.5f);
-    add_vector(m, layer_name(name, layer, "ssm_dt.bias"), t->n_value_heads, 0.0f, 1.0f);
-    add_vector(m, layer_name(name, layer, "ssm_a"), t->n_value_heads, -t->decay, 0.1f * t->decay);
-    add_vector(m, layer_name(name, layer, "ssm_norm.weight"), t->dim, 1.0f, 0.2f);
-    add_matrix(m, layer_name(name, layer, "ssm_out.weight"), values, d, layer_weight(o, layer));
-}
-
 static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
 {
     const toy_options *o = m->options;
@@ -506,8 +478,10 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
         plan_mamba(m, layer);
     if (has_convolution(o, layer)) {
         plan_convolution(m, layer);
-    } else if (has_delta(o, layer)) {
+    } else if (toy_has_delta(o, layer)) {
         plan_delta(m, layer);
+    } else if (o->latent.kv_rank > 0) {
+        plan_latent(m, layer);
     } else if (attends(o, layer)) {
         plan_qkv(m, layer, head_dim, form);
         plan_head_norms(m, layer, head_dim, form);
@@ -770,25 +744,6 @@ static uint64_t put_expert_keys(gguf_writer *w, const toy_options *o)
     return n_keys;
 }
 
-static uint64_t put_delta_keys(gguf_writer *w, const toy_options *o)
-{
-    const toy_delta *t = &o->delta;
-    const struct {
-        const char *suffix;
-        int32_t value;
-    } keys[] = {{"ssm.conv_kernel", 4},
-                {"ssm.state_size", t->dim},
-                {"ssm.group_count", t->n_key_heads},
-                {"ssm.time_step_rank", t->n_value_heads},
-                {"ssm.inner_size", t->n_value_heads * t->dim},
-                {"full_attention_interval", t->period}};
-    uint64_t n_keys = 0;
-    char name[128];
-    for (; t->n_key_heads > 0 && n_keys < sizeof keys / sizeof *keys; n_keys++)
-        writer_key_u32(w, key_name(name, o, keys[n_keys].suffix), (uint32_t)keys[n_keys].value);
-    return n_keys;
-}
-
 /* A number of each layer, or one of all. */
 static void put_each(gguf_writer *w, const toy_options *o, const char *suffix,
                      int64_t (*of)(const toy_options *o, int32_t layer))
@@ -847,7 +802,7 @@ static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
     }
     return n_keys + put_rope_scaling(w, o) + put_expert_keys(w, o) + put_delta_keys(w, o) +
            put_mamba_keys(w, o) + put_kind_keys(w, o, (int32_t)head_dim_of(o)) +
-           put_more_keys(w, o);
+           put_latent_keys(w, o) + put_more_keys(w, o);
 }
 
 static uint64_t put_split_keys(gguf_writer *w, const model_plan *m, int32_t part)

@@ -96,6 +96,15 @@ typedef struct toy_mamba {
     float decay;                               /* log decays are about so much times dt */
     bool without_norm;
 } toy_mamba;
+/* Latent attention in all layers: each head has n_plain numbers of queries besides those that are
+ * rotated (n_rot), and v_dim of values. */
+typedef struct toy_latent {
+    int32_t kv_rank; /* 0: there is none */
+    int32_t q_rank;  /* 0: queries are made of the row */
+    int32_t n_plain, v_dim;
+    bool whole;   /* the matrices of heads in one tensor, as in old files */
+    bool indexer; /* with what chooses among more than 2048 positions */
+} toy_latent;
 
 typedef struct toy_options {
     const char *architecture; /* with the tensors that llama does not have */
@@ -126,6 +135,7 @@ typedef struct toy_options {
     toy_delta delta;
     toy_kinds kinds;
     toy_mamba mamba;
+    toy_latent latent;
     const toy_key *keys;     /* NULL: none */
     const char *more_tensor; /* NULL, or the name of a further tensor: n_embd F32 numbers */
 

@@ -19,7 +19,8 @@ enum {
     FIRST_NUMBER = FIRST_FAMILY + N_FAMILY_TOYS,
     FIRST_MIXTURE = FIRST_NUMBER + 5, /* and families of mixtures */
     FIRST_MIXED_NUMBER = FIRST_MIXTURE + N_EXPERT_TOYS,
-    N_MODELS = FIRST_MIXED_NUMBER + 4,
+    FIRST_LATENT = FIRST_MIXED_NUMBER + 4,
+    N_MODELS = FIRST_LATENT + 4,
     SLICE_IDS = 256,
     SLICE_ROOM = 64,
     N_PARTS = 5
@@ -325,11 +326,16 @@ static void toy_of(int32_t model, toy_options *toy)
                                         "toy-scales"};
     static const char *const mixed[] = {"toy-exaone-moe", "toy-glm4moe", "toy-ernie-moe",
                                         "toy-scales-moe"};
-    const char *name = model >= FIRST_MIXED_NUMBER ? mixed[model - FIRST_MIXED_NUMBER]
+    static const int latents[] = {0, 1, 3, 6}; /* the others differ in routers alone */
+    const char *name = model >= FIRST_LATENT         ? NULL
+                       : model >= FIRST_MIXED_NUMBER ? mixed[model - FIRST_MIXED_NUMBER]
                        : model >= FIRST_NUMBER && model < FIRST_MIXTURE
                            ? dense[model - FIRST_NUMBER]
                            : NULL;
-    if (name) {
+    if (model >= FIRST_LATENT) {
+        latent_toy(latents[model - FIRST_LATENT], toy);
+        toy->rope_original_context = toy->rope_original_context ? 32 : 0;
+    } else if (name) {
         for (int i = 0; strcmp(number_toy(i, toy), name) != 0; i++)
             assert_true(i < N_NUMBER_TOYS);
         toy->rope_original_context = toy->rope_original_context ? 32 : 0;

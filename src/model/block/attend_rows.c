@@ -15,8 +15,8 @@ static size_t scratch_bytes(const model_shape *s)
 {
     size_t most = 0;
     for (int32_t i = 0; i < s->n_attentions; i++)
-        most = max_size(
-            most, attend_scratch_bytes(s->attention[i].head_dim, s->attention[i].v_dim, false));
+        most = max_size(most, attend_scratch_bytes(s->attention[i].head_dim, s->attention[i].v_dim,
+                                                   s->attention[i].latent));
     return most;
 }
 
@@ -34,7 +34,7 @@ static void widen(attend_widths *w, const buffer_needs *n, const attention_shape
     const int32_t n_shared = a->n_heads / a->n_heads_kv;
     w->q = max_i64(w->q, attention_queries(a));
     w->k = max_i64(w->k, attention_keys(a));
-    w->v = max_i64(w->v, attention_values(a));
+    w->v = max_i64(w->v, a->latent ? 0 : attention_values(a));
     w->out = max_i64(w->out, attention_out(a));
     w->n_heads = max_i32(w->n_heads, a->n_heads);
     w->partials =

@@ -185,9 +185,10 @@ static void rotate(const model_pass *p, const attention_shape *a, float *x, int3
                         s->arch->rope == ROPE_HALVES);
 }
 
-/* The factor of a position's queries. */
-static float temperature_of(const model_shape *s, int32_t position)
+float attend_temperature(const model_shape *s, const attention_shape *a, int32_t position)
 {
+    if (s->temperature.scale == 0 || (s->temperature.still_alone && a->rope != ROPE_OF_NONE))
+        return 1;
     const int32_t lengths = (position + s->temperature.after) / s->temperature.length;
     return (float)(1 + (double)s->temperature.scale * log_f64(1.0 + lengths));
 }
@@ -200,8 +201,9 @@ void block_store_heads(const model_pass *p, const program_step *step, const kv_s
     for (int32_t h = 0; h < s->n_heads; h++, k += s->k_dim, v += s->v_dim) {
         kv_store_key(p->r->kernels, s->format, kv_at(kv, KV_KEYS, layer, h), slot, k, s->k_dim,
                      scratch);
-        kv_store_value(p->r->kernels, s->format, kv_at(kv, KV_VALUES, layer, h), slot, v, s->v_dim,
-                       scratch);
+        if (!s->latent)
+            kv_store_value(p->r->kernels, s->format, kv_at(kv, KV_VALUES, layer, h), slot, v,
+                           s->v_dim, scratch);
     }
 }
 
@@ -256,8 +258,7 @@ static void store_row(model_pass *p, const program_step *at, int32_t i, void *sc
     if (!y->head_norm.rotated)
         norm_heads(p, at, q, k);
     rotate(p, a, q, i, a->n_heads);
-    if (s->temperature.scale > 0 && (!s->temperature.still_alone || a->rope == ROPE_OF_NONE))
-        pass_scale(q, temperature_of(s, ws->position[i]), attention_queries(a));
+    pass_scale(q, attend_temperature(s, a, ws->position[i]), attention_queries(a));
     rotate(p, a, k, i, a->n_heads_kv);
     if (y->head_norm.rotated)
         norm_heads(p, at, q, k);
@@ -279,7 +280,7 @@ static void make_rows(model_pass *p, const program_step *s, int32_t from, int32_
         make_queries(p, s, i);
 }
 
-static drey_status attend_before(model_pass *p, const program_step *s, drey_error *err)
+drey_status attend_before(model_pass *p, const program_step *s, drey_error *err)
 {
     (void)s;
     return block_attend(p, false, err);

@@ -60,7 +60,8 @@ static int32_t find_store(cache_spec *spec, const store_class *class, const stor
         const store_shape *has = &spec->store[i].shape;
         if (spec->store[i].class == class && has->n_heads == shape->n_heads &&
             has->k_dim == shape->k_dim && has->v_dim == shape->v_dim &&
-            has->n_key_heads == shape->n_key_heads && has->n_taps == shape->n_taps)
+            has->latent == shape->latent && has->n_key_heads == shape->n_key_heads &&
+            has->n_taps == shape->n_taps)
             return i;
     }
     assert(i < CACHE_STORES);
@@ -78,8 +79,11 @@ static layer_place place_in(cache_spec *spec, const store_class *class, const st
 
 static store_shape kv_shape(const attention_shape *a, kv_format format)
 {
-    return (store_shape){
-        .n_heads = a->n_heads_kv, .k_dim = a->head_dim, .v_dim = a->v_dim, .format = format};
+    return (store_shape){.n_heads = a->n_heads_kv,
+                         .k_dim = a->head_dim,
+                         .v_dim = a->v_dim,
+                         .format = format,
+                         .latent = a->latent};
 }
 
 static bool attends(const model_shape *s, int32_t layer)

@@ -2,6 +2,7 @@
  * to that.
  *
  *   attention      x += O attend(Q n, K n, V n)         n = norm(x)
+ *   latent         x += O Vb attend(Kb Qb norm(Qa n), norm(Kv n))          Kb, Vb: of each head
  *   cross          x += O attend(Q n, an encoder's output)
  *   delta net      x += Out (norm(o) * silu(Z n))       o = what a state gives for q (delta.h)
  *   state space    x += Out norm(y * silu(z))           y = what a state gives for C (delta.h)
@@ -43,7 +44,7 @@ struct block_class {
 };
 
 extern const block_class ends_block, attention_block, cross_block, feed_forward_block,
-    experts_block, short_conv_block, delta_block, mamba_block, per_layer_block;
+    experts_block, latent_block, short_conv_block, delta_block, mamba_block, per_layer_block;
 
 /* The blocks of a layer, in their order, and then NULL. */
 const block_class *const *layer_blocks(const model_shape *s, int32_t layer);
@@ -100,9 +101,14 @@ enum {
     ATTEND_PARTIALS,       /* floats: of heads that several threads share */
     ATTEND_KEPT,           /* [B][2 H]: of attention that is left and continued */
     ATTEND_SPLIT,          /* attend_split, where there are several units */
-    ATTEND_GATE            /* [B][H*V], or of queries and gates in turn [B][H*2*S]: gates */
+    ATTEND_GATE,           /* [B][H*V], or of queries and gates in turn [B][H*2*S]: gates */
+    ATTEND_OTHERS
 };
 void attend_needs(buffer_needs *n);
+/* A step: attention to the rows before a row. */
+drey_status attend_before(model_pass *p, const program_step *s, drey_error *err);
+/* The factor of a position's queries, in a layer of this rotation. */
+float attend_temperature(const model_shape *s, const attention_shape *a, int32_t position);
 /* A thread's, or a device's. */
 void *attend_scratch(const model_pass *p, const program_step *s, int32_t slot);
 

@@ -31,10 +31,20 @@ const char *layer_name(char out[64], int32_t layer, const char *what);
 float layer_weight(const toy_options *o, int32_t layer);
 /* A matrix [n_rows][n_columns] whose product with a row of deviation 1 has deviation gain. */
 void add_matrix(model_plan *m, const char *name, int64_t n_columns, int64_t n_rows, float gain);
+/* The same for each of n experts or heads, in one tensor; 0: as add_matrix. */
+void add_matrices_of(model_plan *m, const char *name, int64_t n_columns, int64_t n_rows, int32_t n,
+                     float gain);
 /* n floats around a centre. */
 void add_vector(model_plan *m, const char *name, int64_t n, float centre, float deviation);
 /* A table of floats with a row for each of n things. */
 void add_table(model_plan *m, const char *name, int64_t n_columns, int64_t n, float deviation);
+
+/* ---- Gated delta nets (toy_delta.c) ---- */
+
+bool toy_has_delta(const toy_options *o, int32_t layer);
+void plan_delta(model_plan *m, int32_t layer);
+/* Returns the number of keys written. */
+uint64_t put_delta_keys(gguf_writer *w, const toy_options *o);
 
 /* ---- State spaces (toy_mamba.c) ---- */
 
@@ -42,6 +52,12 @@ bool toy_has_mamba(const toy_options *o, int32_t layer);
 void plan_mamba(model_plan *m, int32_t layer);
 /* Returns the number of keys written. */
 uint64_t put_mamba_keys(gguf_writer *w, const toy_options *o);
+
+/* ---- Latent attention (toy_latent.c) ---- */
+
+void plan_latent(model_plan *m, int32_t layer);
+/* Returns the number of keys written. */
+uint64_t put_latent_keys(gguf_writer *w, const toy_options *o);
 
 /* ---- Kinds of layers (toy_kinds.c) ---- */
 
