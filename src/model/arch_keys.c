@@ -83,6 +83,22 @@ static const known_key known[] = {
     {"ssm.inner_size", KEY_INT, KEYS_DELTA},
     {"full_attention_interval", KEY_INT, KEYS_DELTA},
     {"attention.recurrent_layers", KEY_CHECKED, KEYS_DELTA},
+    {"attention.indexer.head_count", KEY_WITHOUT, KEYS_INDEXER}, /* all positions are attended to */
+    {"attention.indexer.key_length", KEY_WITHOUT, KEYS_INDEXER},
+    {"attention.indexer.top_k", KEY_INT, KEYS_INDEXER}, /* as far as no more are seen */
+    {"attention.compress_ratios", KEY_CHECKED, KEYS_INDEXER},
+    {"hyper_connection.count", KEY_INT, KEYS_STREAMS},
+    {"hyper_connection.low_rank", KEY_INT, KEYS_STREAMS},
+    {"embedding_length_per_layer_input", KEY_INT, KEYS_STREAMS},
+    {"ple.layers", KEY_CHECKED, KEYS_STREAMS},
+    {"ple.ngram_size", KEY_INT, KEYS_STREAMS},
+    {"ple.heads_per_ngram", KEY_INT, KEYS_STREAMS},
+    {"ple.conv_kernel", KEY_INT, KEYS_STREAMS},
+    {"ple.eos_token_id", KEY_INT, KEYS_STREAMS},
+    {"ple.image_token_id", KEY_WITHOUT, KEYS_STREAMS}, /* stands for what is no token */
+    {"ple.layer_multipliers", KEY_CHECKED, KEYS_STREAMS},
+    {"ple.head_offsets", KEY_CHECKED, KEYS_STREAMS},
+    {"ple.head_vocab_sizes", KEY_CHECKED, KEYS_STREAMS},
     {"block_count", KEY_INT, 0},
     {"nextn_predict_layers", KEY_INT, 0},
     {"context_length", KEY_INT, 0},

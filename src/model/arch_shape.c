@@ -670,6 +670,7 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
     TRY(read_vocabulary(s, g, err));
     TRY(read_encoder(s, g, err));
     TRY(read_experts(s, g, err));
+    TRY(arch_read_streams(s, g, err));
     TRY(read_recurrent(s, g, err));
     return rope_read(s, g, err);
 }

@@ -69,6 +69,10 @@ static const struct {
     FIELD(REAL, delta.decay),
     FIELD(FLAG, delta.by_heads),
     FIELD(FLAG, delta.all_inputs),
+    FIELD(NUMBER, streams.n),
+    FIELD(NUMBER, streams.rank),
+    FIELD(NUMBER, streams.n_chosen),
+    FIELD(FLAG, streams.ngrams),
 };
 
 static uint32_t type_named(const char *name)

@@ -7,26 +7,10 @@
 #include <string.h>
 
 #include "state/state_store.h"
+#include "support/toys/toy_plan.h"
 #include "support/toys/sum_block.h"
 
-enum { max_plans = 4096, alignment = 32, longest_path = 4096 };
-
-/* A tensor to be written: matrices are noisy blocks, the others F32 around `centre`. */
-typedef struct tensor_plan {
-    char name[64];
-    uint32_t type;
-    int64_t dims[3]; /* 1 from n_dims on */
-    uint32_t n_dims;
-    float centre, deviation;
-    int32_t part;
-} tensor_plan;
-
-typedef struct model_plan {
-    const toy_options *options;
-    tensor_plan tensors[max_plans];
-    int32_t n_tensors, n_matrices;
-    int64_t n_vocab;
-} model_plan;
+enum { alignment = 32, longest_path = 4096 };
 
 toy_options toy_default(void)
 {
@@ -120,8 +104,7 @@ static void add_matrices_of(model_plan *m, const char *name, int64_t n_columns, 
     m->n_matrices++;
 }
 
-static void add_matrix(model_plan *m, const char *name, int64_t n_columns, int64_t n_rows,
-                       float gain)
+void add_matrix(model_plan *m, const char *name, int64_t n_columns, int64_t n_rows, float gain)
 {
     add_matrices_of(m, name, n_columns, n_rows, 0, gain);
 }
@@ -132,7 +115,7 @@ static void add_matrices(model_plan *m, const char *name, int64_t n_columns, int
     add_matrices_of(m, name, n_columns, n_rows, m->options->experts.n, gain);
 }
 
-static void add_vector(model_plan *m, const char *name, int64_t n, float centre, float deviation)
+void add_vector(model_plan *m, const char *name, int64_t n, float centre, float deviation)
 {
     tensor_plan *t = add_tensor(m, name);
     t->type = TYPE_F32;
@@ -142,7 +125,7 @@ static void add_vector(model_plan *m, const char *name, int64_t n, float centre,
     t->deviation = deviation;
 }
 
-static const char *layer_name(char out[64], int32_t layer, const char *what)
+const char *layer_name(char out[64], int32_t layer, const char *what)
 {
     snprintf(out, 64, "blk.%d.%s", layer, what);
     return out;
@@ -178,9 +161,7 @@ static int64_t ff_of(const toy_options *o, int32_t layer)
     return o->uneven && layer % 2 ? o->n_ff / 2 : o->n_ff;
 }
 
-/* A table of floats with a row for each of n things. */
-static void add_table(model_plan *m, const char *name, int64_t n_columns, int64_t n,
-                      float deviation)
+void add_table(model_plan *m, const char *name, int64_t n_columns, int64_t n, float deviation)
 {
     tensor_plan *t = add_tensor(m, name);
     t->type = TYPE_F32;
@@ -190,8 +171,7 @@ static void add_table(model_plan *m, const char *name, int64_t n_columns, int64_
     t->deviation = deviation;
 }
 
-/* Weights of matrices that write to the residual stream: each further layer weighs less. */
-static float layer_weight(const toy_options *o, int32_t layer)
+float layer_weight(const toy_options *o, int32_t layer)
 {
     /* The first layer outweighs the embedding, or else a tied model repeats its last token. */
     float weight = (o->tied ? 8.0f : 4.0f) * (o->layer_gain > 0 ? o->layer_gain : 1);
@@ -470,6 +450,8 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
     char name[64];
     int64_t d = o->n_embd, ff = ff_of(o, layer);
     float weight = layer_weight(o, layer);
+    if (o->streams.n > 0)
+        plan_hyper(m, layer);
     if (!(form & TOY_NORMS_AFTER))
         add_norm(m, layer, "attn_norm", form);
     if (has_convolution(o, layer)) {
@@ -567,6 +549,10 @@ static void plan_decoder_only(model_plan *m)
         add_table(m, layer_name(name, o->n_layers + i, "nextn.eh_proj.weight"), 2 * o->n_embd,
                   o->n_embd, 1.0f);
         add_vector(m, layer_name(name, o->n_layers + i, "attn_norm.weight"), o->n_embd, 1, 0);
+    }
+    if (o->streams.n > 0) {
+        plan_hyper_head(m);
+        return;
     }
     add_vector(m, form_of(o) & TOY_SHORT_CONV ? "token_embd_norm.weight" : "output_norm.weight",
                o->n_embd, 1.0f, 0.1f);
@@ -791,7 +777,7 @@ static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
         n_keys += 2;
     }
     return n_keys + put_rope_scaling(w, o) + put_expert_keys(w, o) + put_delta_keys(w, o) +
-           put_more_keys(w, o);
+           put_hyper_keys(w, o) + put_more_keys(w, o);
 }
 
 static uint64_t put_split_keys(gguf_writer *w, const model_plan *m, int32_t part)

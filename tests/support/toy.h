@@ -76,6 +76,15 @@ typedef struct toy_delta {
     bool all_inputs; /* and q, k, v and z */
 } toy_delta;
 
+/* A residual stream of n parts, with hyper connections in place of norms; attention chooses
+ * positions where there are more than so many. */
+typedef struct toy_streams {
+    int32_t n; /* 0: it is one */
+    int32_t rank;
+    int32_t n_chosen; /* positions, in blocks of 4 */
+    bool ngrams;      /* with a table of n-grams, in front of the second layer */
+} toy_streams;
+
 typedef struct toy_options {
     const char *architecture; /* with the tensors that llama does not have */
     uint32_t form;            /* TOY_...: of architectures that come without a word in toy.c */
@@ -101,6 +110,7 @@ typedef struct toy_options {
     int32_t rope_original_context;
     toy_experts experts;
     toy_delta delta;
+    toy_streams streams;
     const toy_key *keys;     /* NULL: none */
     const char *more_tensor; /* NULL, or the name of a further tensor: n_embd F32 numbers */
 

@@ -202,7 +202,8 @@ static drey_status bind(binder *b, layer_layout *y)
     TRY(bind_vector(b, "ssm_dt.bias", r->n_v_heads, &t->dt));
     TRY(bind_vector(b, "ssm_a", r->n_v_heads, &t->a));
     TRY(bind_vector(b, "ssm_norm.weight", r->head_dim, &t->head_norm));
-    TRY(bind_vector(b, "attn_norm.weight", s->n_embd, &t->norm));
+    if (s->streams.n == 0)
+        TRY(bind_vector(b, "attn_norm.weight", s->n_embd, &t->norm));
     return block_bind_sums(b, "attn_norm", &t->added);
 }
 
@@ -326,6 +327,20 @@ static void read_gates(const unit_job *j, int32_t i, int32_t head, float *beta, 
     *decay = softplus * (double)j->t->a[h];
 }
 
+/* out = norm(out) * silu(z), or sigmoid(z), of a head. */
+static void norm_gated(const unit_job *j, float *out, const float *z)
+{
+    const model_shape *s = &j->p->r->layout->shape;
+    const kernel_table *kernels = j->p->r->kernels;
+    const int32_t dim = j->s.v_dim;
+    if (!shape_has_form(s, FORM_DELTA_SIGMOID)) {
+        j->kernel->gated_norm(out, out, j->t->head_norm, z, dim, s->norm_eps);
+        return;
+    }
+    kernels->rmsnorm(out, out, j->t->head_norm, dim, s->norm_eps);
+    kernels->gate(out, out, z, dim);
+}
+
 static void compute_head(const unit_job *j, int32_t i, int32_t head)
 {
     const int32_t dim = j->s.v_dim, n = j->rows[i].n - 1, h = head_of(j, head);
@@ -356,8 +371,7 @@ static void compute_head(const unit_job *j, int32_t i, int32_t head)
                                  .v_dim = dim,
                                  .d = own.d + head * dim,
                                  .out = out});
-    j->kernel->gated_norm(out, out, j->t->head_norm, z_of(j, i, head), dim,
-                          j->p->r->layout->shape.norm_eps);
+    norm_gated(j, out, z_of(j, i, head));
 }
 
 static void compute(void *user, int32_t thread, int32_t unit, const float *state,
@@ -409,7 +423,8 @@ static void write(program_writer *w)
 {
     const delta_tensors *t = w->layout->layer[w->layer].own;
     const model_shape *s = &w->layout->shape;
-    write_rows(w, norm);
+    if (s->streams.n == 0)
+        write_rows(w, norm);
     write_reads(w, BUFFER_Y, s->n_embd);
     write_product(
         w,
@@ -435,7 +450,8 @@ static const block_class *const *blocks_of(const model_shape *s, int32_t layer)
                                                   {&attention_block, &experts_block, NULL},
                                                   {&delta_block, &feed_forward_block, NULL},
                                                   {&delta_block, &experts_block, NULL}};
-    return lists[2 * (layer_attention(s, layer) == NULL) + layer_has_experts(s, layer)];
+    const int32_t own = layer - s->first_layer;
+    return lists[2 * (layer_attention(s, own) == NULL) + layer_has_experts(s, own)];
 }
 
 const arch_layers delta_layers = {.blocks = blocks_of, .states = true};

@@ -12,9 +12,18 @@ static const layer_layout *present_layer(const model_pass *p)
     return layer_of(p, p->walk.step);
 }
 
+/* The place of the present step's state. */
+static layer_place present_place(const model_pass *p)
+{
+    const model_layout *l = p->r->layout;
+    const int32_t block = p->walk.step->first_buffer / BLOCK_BUFFERS;
+    return l->program.blocks.class[block] == &ngram_block ? l->ngram.state
+                                                          : present_layer(p)->state;
+}
+
 static recurrent_store *store_of(const model_pass *p, const text_cache *cache)
 {
-    return recurrent_of(cache, present_layer(p)->state.store);
+    return recurrent_of(cache, present_place(p).store);
 }
 
 /* The rows of one group, in the order of their paths: deferred ones, which stand after the pass's
@@ -27,7 +36,7 @@ static void walk_group(model_pass *p, int32_t group, int32_t unit, recurrent_row
     const int32_t end = cache_end(g->cache);
     recurrent_walk w = {.store = store_of(p, g->cache),
                         .cache = g->cache,
-                        .layer = present_layer(p)->state.index,
+                        .layer = present_place(p).index,
                         .unit = unit,
                         .thread = thread};
     recurrent_walk_begin(&w, compute, p);
@@ -72,7 +81,7 @@ void block_recur(model_pass *p, recurrent_rows_fn *compute)
         pool_run(p->r->pool, recur_thread, &units);
     for (int32_t g = 0; g < p->n_groups; g++)
         recurrent_advanced(store_of(p, p->groups[g].cache), p->groups[g].cache,
-                           present_layer(p)->state.index);
+                           present_place(p).index);
     if (p->r->trace)
         trace_add(p->r->trace, 0, TRACE_ATTEND, start, clock_ns(), p->n_rows);
 }

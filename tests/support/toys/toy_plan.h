@@ -1,0 +1,43 @@
+/* The plan of a toy's tensors, for the files that make it: toy.c, and one for each kind of layer
+ * that needs more than a few lines. */
+#pragma once
+
+#include "support/toy.h"
+
+enum { max_plans = 4096 };
+
+/* A tensor to be written: matrices are noisy blocks, the others F32 around `centre`. */
+typedef struct tensor_plan {
+    char name[64];
+    uint32_t type;
+    int64_t dims[3]; /* 1 from n_dims on */
+    uint32_t n_dims;
+    float centre, deviation;
+    int32_t part;
+} tensor_plan;
+
+typedef struct model_plan {
+    const toy_options *options;
+    tensor_plan tensors[max_plans];
+    int32_t n_tensors, n_matrices;
+    int64_t n_vocab;
+} model_plan;
+
+/* "blk.LAYER.WHAT" in out, which is returned. */
+const char *layer_name(char out[64], int32_t layer, const char *what);
+/* Returns the weight of matrices that write to the residual stream: each further layer weighs
+ * less. */
+float layer_weight(const toy_options *o, int32_t layer);
+/* A matrix [n_rows][n_columns] whose product with a row of deviation 1 has deviation gain. */
+void add_matrix(model_plan *m, const char *name, int64_t n_columns, int64_t n_rows, float gain);
+/* n floats around a centre. */
+void add_vector(model_plan *m, const char *name, int64_t n, float centre, float deviation);
+/* A table of floats with a row for each of n things. */
+void add_table(model_plan *m, const char *name, int64_t n_columns, int64_t n, float deviation);
+
+/* ---- Hyper connections and n-grams (toy_hyper.c) ---- */
+
+void plan_hyper(model_plan *m, int32_t layer);
+void plan_hyper_head(model_plan *m);
+/* Returns the number of keys written. */
+uint64_t put_hyper_keys(gguf_writer *w, const toy_options *o);
