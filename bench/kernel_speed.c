@@ -331,7 +331,7 @@ static const float *const *state_rows(const bench *b)
     return row;
 }
 
-static void join_once(bench *b)
+static void join_once(bench *b, void (*of)(const delta_row *row))
 {
     const delta_row row = {.u = b->z,
                            .w = b->z,
@@ -344,7 +344,7 @@ static void join_once(bench *b)
                            .v_dim = STATE_DIM,
                            .d = b->y,
                            .out = b->y + STATE_DIM};
-    b->kernels->delta->join(&row);
+    of(&row);
 }
 
 static void end_once(bench *b)
@@ -382,7 +382,10 @@ DEFINE_DELTA(rows, "2 times 128 x 128", STATE_BYTES,
                                      STATE_DIM))
 DEFINE_DELTA(dots, "16 of 128", DELTA_BLOCK *STATE_DIM * 4,
              b->kernels->delta->dots(b->y, b->z, state_rows(b), DELTA_BLOCK, STATE_DIM))
-DEFINE_DELTA(join, "8 of 128", DELTA_BLOCK / 2 * STATE_DIM * 4, join_once(b))
+DEFINE_DELTA(join, "8 of 128", DELTA_BLOCK / 2 * STATE_DIM * 4,
+             join_once(b, b->kernels->delta->join))
+DEFINE_DELTA(scan, "8 of 128", DELTA_BLOCK / 2 * STATE_DIM * 4,
+             join_once(b, b->kernels->delta->scan))
 DEFINE_DELTA(end, "16 of 128 x 128", STATE_BYTES * 2, end_once(b))
 
 #define ENTRY(op)       &row_##op,

@@ -351,6 +351,119 @@ def hyper(tensors, get):
         tensors[of + its] = torch.tensor(get("ple." + key), dtype=torch.long)
 
 
+def mamba_names(at, **more):
+    """Names of a state space's tensors in a class that has it at that place."""
+    return {"ssm_in": f"{at}.in_proj", "ssm_conv1d": f"{at}.conv1d", "ssm_dt": f"{at}.dt",
+            "ssm_a": f"{at}.A_log", "ssm_d": f"{at}.D", "ssm_norm": f"{at}.norm",
+            "ssm_out": f"{at}.out_proj", **more}
+
+
+NEMOTRON_H = mamba_names(
+    "mixer", attn_norm="norm", attn_q="mixer.q_proj", attn_k="mixer.k_proj", attn_v="mixer.v_proj",
+    attn_output="mixer.o_proj", ffn_up="mixer.up_proj", ffn_down="mixer.down_proj",
+    ffn_gate_inp="mixer.gate", exp_probs_b="mixer.gate.e_score_correction_bias",
+    ffn_up_shexp="mixer.shared_experts.up_proj", ffn_down_shexp="mixer.shared_experts.down_proj",
+    ffn_latent_down="mixer.fc1_latent_proj", ffn_latent_up="mixer.fc2_latent_proj",
+    token_embd="model.embeddings", output_norm="model.norm_f")
+GRANITE = mamba_names(
+    "mamba", ffn_gate_inp="block_sparse_moe.router", ffn_gate="shared_mlp.gate",
+    ffn_up="shared_mlp.up", ffn_down="shared_mlp.output_linear", ffn_gate_shexp="shared_mlp.gate",
+    ffn_up_shexp="shared_mlp.up", ffn_down_shexp="shared_mlp.output_linear")
+FALCON_H1 = mamba_names(
+    "mamba", ffn_norm="pre_ff_layernorm", ffn_gate="feed_forward.gate_proj",
+    ffn_up="feed_forward.up_proj", ffn_down="feed_forward.down_proj",
+    output_norm="model.final_layernorm")
+
+
+def mamba(tensors, get):
+    """Numbers of heads are a column in files, those of norms a row for each group."""
+    for name in list(tensors):
+        if name.endswith("A_log"):
+            tensors[name] = torch.log(-tensors[name]).flatten()
+        elif name.endswith((".D", "mamba.norm.weight", "mixer.norm.weight")):
+            tensors[name] = tensors[name].flatten()
+        elif name.endswith("dt.bias"):
+            tensors[name.replace("dt.bias", "dt_bias")] = tensors.pop(name)
+        elif name.endswith("conv1d.weight"):
+            tensors[name] = tensors[name][:, None]
+
+
+def granite_mlp(tensors, get):
+    mamba(tensors, get)
+    for name in [name for name in tensors if name.endswith("shared_mlp.gate.weight")]:
+        tensors[name.replace("gate", "input_linear")] = torch.cat(
+            [tensors.pop(name), tensors.pop(name.replace("gate", "up"))])
+
+
+def nemotron_h(get):
+    kinds = ["linear_attention" if has(get, f"blk.{i}.ssm_in.weight") else
+             "full_attention" if has(get, f"blk.{i}.attn_q.weight") else
+             "moe" if has(get, f"blk.{i}.ffn_gate_inp.weight") else "mlp"
+             for i in range(get("block_count"))]
+    found = {"layers_block_type": kinds, "num_key_value_heads": max(get("attention.head_count_kv")),
+            "intermediate_size": max(get("feed_forward_length")), "num_hidden_layers": None,
+            "layer_norm_epsilon": get("attention.layer_norm_rms_epsilon"),
+            "ssm_state_size": get("ssm.state_size"), "mamba_num_heads": get("ssm.time_step_rank"),
+            "mamba_head_dim": get("ssm.inner_size") // get("ssm.time_step_rank"),
+            "n_groups": get("ssm.group_count"), "conv_kernel": get("ssm.conv_kernel"),
+            "time_step_min": 1e-30, "n_routed_experts": get("expert_count"),
+            "num_experts_per_tok": get("expert_used_count"),
+            "moe_intermediate_size": get("expert_feed_forward_length"),
+            "moe_shared_expert_intermediate_size": get("expert_shared_feed_forward_length"),
+            "moe_latent_size": get("moe_latent_size"), "norm_topk_prob": True,
+            "routed_scaling_factor": get("expert_weights_scale")}
+    return {name: value for name, value in found.items()
+            if value is not None or name == "num_hidden_layers"}
+
+
+def mamba_sizes(get, **more):
+    heads = get("ssm.time_step_rank")
+    return {"mamba_n_heads": heads, "mamba_d_head": get("ssm.inner_size") // heads,
+            "mamba_n_groups": get("ssm.group_count"), "mamba_d_state": get("ssm.state_size"),
+            "mamba_d_conv": get("ssm.conv_kernel"), **more}
+
+
+def granitehybrid(get):
+    heads = get("attention.head_count_kv")
+    return mamba_sizes(
+        get, layer_types=["full_attention" if n else "linear_attention" for n in heads],
+        num_key_value_heads=max(heads), embedding_multiplier=get("embedding_scale"),
+        logits_scaling=get("logit_scale"), residual_multiplier=get("residual_scale"),
+        attention_multiplier=get("attention.scale"), num_local_experts=get("expert_count", 0),
+        num_experts_per_tok=get("expert_used_count", 0), shared_intermediate_size=get(
+            "expert_shared_feed_forward_length", get("feed_forward_length")),
+        position_embedding_type="rope" if get("rope.scaling.finetuned", True) else None)
+
+
+# Factors of the class, which files have in their tensors.
+FALCON_FACTORS = {"attention_in_multiplier": 0.9, "attention_out_multiplier": 1.1,
+                  "embedding_multiplier": 1.3, "key_multiplier": 0.8, "lm_head_multiplier": 0.7,
+                  "mlp_multipliers": [0.6, 1.2], "ssm_in_multiplier": 1.25,
+                  "ssm_out_multiplier": 0.75, "ssm_multipliers": [0.5, 1.5, 0.8, 1.2, 2.0]}
+
+
+def falcon_factors(tensors, get):
+    mamba(tensors, get)
+    f = FALCON_FACTORS
+    gate, down = f["mlp_multipliers"]
+    of = {"embed_tokens": f["embedding_multiplier"], "lm_head": f["lm_head_multiplier"],
+          "q_proj": f["attention_in_multiplier"], "v_proj": f["attention_in_multiplier"],
+          "k_proj": f["attention_in_multiplier"] * f["key_multiplier"],
+          "o_proj": f["attention_out_multiplier"], "gate_proj": gate, "down_proj": down,
+          "out_proj": f["ssm_out_multiplier"]}
+    inner, keys = get("ssm.inner_size"), get("ssm.group_count") * get("ssm.state_size")
+    sizes = torch.tensor([inner, inner, keys, keys, get("ssm.time_step_rank")])
+    parts = torch.repeat_interleave(torch.tensor(f["ssm_multipliers"]), sizes)
+    for name in [name for name in tensors if name.endswith("layernorm")]:
+        tensors[name + ".weight"] = tensors.pop(name)
+    for name in tensors:
+        module = name.split(".")[-2] if "." in name else name
+        if module in of and name.endswith("weight"):
+            tensors[name] = tensors[name] / of[module]
+        if module == "in_proj":
+            tensors[name] = tensors[name] / (f["ssm_in_multiplier"] * parts[:, None])
+
+
 PHI = {"attn_output": "self_attn.dense", "ffn_up": "mlp.fc1", "ffn_down": "mlp.fc2",
        "output_norm": "model.final_layernorm"}
 
@@ -379,6 +492,63 @@ def conv_rows(tensors, get):
             tensors[name] = tensors[name][:, None]
 
 
+GEMMA4 = {"ffn_norm": "pre_feedforward_layernorm", "layer_output_scale": "layer_scalar",
+          "per_layer_token_embd": "model.embed_tokens_per_layer",
+          "per_layer_model_proj": "model.per_layer_model_projection",
+          "per_layer_proj_norm": "model.per_layer_projection_norm",
+          "inp_gate": "per_layer_input_gate", "proj": "per_layer_projection",
+          "post_norm": "post_per_layer_input_norm", "ffn_gate_inp": "router.proj",
+          "post_ffw_norm_1": "post_feedforward_layernorm_1",
+          "pre_ffw_norm_2": "pre_feedforward_layernorm_2",
+          "post_ffw_norm_2": "post_feedforward_layernorm_2"}
+
+
+def gemma4(get):
+    n, width, experts = (get(key, 0) for key in (
+        "block_count", "embedding_length_per_layer_input", "expert_count"))
+    widths, heads = get("feed_forward_length"), get("attention.head_count_kv")
+    types = kinds(get)
+    every = heads if isinstance(heads, list) else [heads] * n
+    return windows(
+        get, head_dim=get("attention.key_length_swa"),
+        global_head_dim=get("attention.key_length"), num_key_value_heads=max(every),
+        num_global_key_value_heads=every[types.index("full_attention")],
+        intermediate_size=min(widths) if isinstance(widths, list) else widths,
+        use_double_wide_mlp=isinstance(widths, list),
+        num_kv_shared_layers=get("attention.shared_kv_layers"),
+        attention_k_eq_v=not has(get, f"blk.{types.index('full_attention')}.attn_v.weight"),
+        hidden_size_per_layer_input=width,
+        vocab_size_per_layer_input=get("?token_embd.weight").shape[0],
+        final_logit_softcapping=get("final_logit_softcapping"),
+        enable_moe_block=bool(experts), num_experts=experts,
+        top_k_experts=get("expert_used_count"),
+        moe_intermediate_size=get("expert_feed_forward_length"),
+        hidden_activation="gelu_pytorch_tanh",
+        rope_parameters={
+            "full_attention": {"rope_type": "proportional", "rope_theta": get("rope.freq_base"),
+                               "partial_rotary_factor": 0.25},
+            "sliding_attention": {"rope_type": "default", "rope_theta": get("rope.freq_base_swa")}})
+
+
+def gemma4_tensors(tensors, get):
+    """The class has factors that are no weights, and no keys that nobody reads."""
+    del tensors["rope_freqs.weight"]
+    first = get("block_count") - (get("attention.shared_kv_layers") or 0)
+    for name in list(tensors):
+        layer, _, role = name.removeprefix("model.layers.").partition(".")
+        if role == "layer_scalar.weight":
+            tensors[name.removesuffix(".weight")] = tensors.pop(name)
+        if role == "router.proj.scale":
+            tensors[name.replace("proj.scale", "scale")] = tensors.pop(name)
+        if layer.isdigit() and int(layer) >= first and role.split(".")[:2] in (
+                ["self_attn", "k_proj"], ["self_attn", "v_proj"], ["self_attn", "k_norm"]):
+            del tensors[name]
+    for i in range(get("block_count")):
+        scale = get(f"?blk.{i}.ffn_down_exps.scale")
+        if scale is not None:
+            tensors[f"model.layers.{i}.router.per_expert_scale"] = scale
+
+
 FAMILIES = {
     "glm4": Family("Glm4", lambda get: partial(get, attention_bias=True), {
         "post_attention_norm": "post_self_attn_layernorm", "post_ffw_norm": "post_mlp_layernorm",
@@ -400,6 +570,8 @@ FAMILIES = {
                        qk_layernorm=has(get, "blk.0.attn_q_norm.weight"))), {
         "attn_q_norm": "self_attn.q_layernorm", "attn_k_norm": "self_attn.k_layernorm"},
         change=norm_per_head),
+    "gemma4": Family("Gemma4", gemma4, {**GEMMA4, "rope_freqs": "rope_freqs"},
+                     change=gemma4_tensors, config="TextConfig", experts="experts"),
     "phi2": Family("Phi", lambda get: layer_norms(get, **partial(get)), PHI),
     "lfm2": Family("Lfm2", lfm2, LFM2, change=conv_rows),
     "lfm2moe": Family("Lfm2Moe", lambda get: lfm2(
@@ -443,6 +615,15 @@ FAMILIES = {
     "qwen3next": Family("Qwen3Next", delta_sizes, DELTA, change=delta),
     "qwen4exp": Family("Qwen4Exp", hyper_sizes, HYPER, change=hyper, config="TextConfig",
                        fit=file_table),
+    "nemotron_h": Family("NemotronH", nemotron_h, NEMOTRON_H, change=mamba),
+    "nemotron_h_moe": Family("NemotronH", nemotron_h, NEMOTRON_H, change=mamba,
+                             experts="mixer.experts"),
+    "granitehybrid": Family("GraniteMoeHybrid", granitehybrid, GRANITE, change=granite_mlp,
+                            permuted=True, experts="block_sparse_moe.experts"),
+    "falcon-h1": Family("FalconH1", lambda get: mamba_sizes(
+        get, mamba_d_ssm=get("ssm.inner_size"), mamba_norm_before_gate=False,
+        mamba_rms_norm=has(get, "blk.0.ssm_norm.weight"), **FALCON_FACTORS), FALCON_H1,
+        change=falcon_factors),
     "laguna": Family("Laguna", laguna, {"exp_probs_b": "mlp.gate.e_score_correction_bias"}),
 }
 
@@ -490,17 +671,21 @@ def rename(file, family):
             of = f"model.layers.{layer}.{family.experts}."
             tensors[of + "down_proj"] = file.t[f"blk.{layer}.ffn_down_exps.weight"]
             whats = ["gate_up"] if "gate_up" in name else ["gate", "up"]
-            if "down" not in name:
+            if has(get, f"blk.{layer}.ffn_up_exps.weight") and not has(
+                    get, f"blk.{layer}.ffn_gate_exps.weight"):
+                tensors[of + "up_proj"] = file.t[f"blk.{layer}.ffn_up_exps.weight"]
+            elif "down" not in name:
                 tensors[of + "gate_up_proj"] = torch.cat(
                     [file.t[f"blk.{layer}.ffn_{what}_exps.weight"] for what in whats], dim=1)
             continue
         if family.permuted and (".attn_q." in name or ".attn_k." in name):
             heads = "attention.head_count" if ".attn_q." in name else "attention.head_count_kv"
-            numbers = unpermute(numbers, get(heads))
+            n_heads = get(heads)
+            numbers = unpermute(numbers, max(n_heads) if isinstance(n_heads, list) else n_heads)
         tensors[class_name(family, name)] = numbers
     family.change(tensors, get)
     if "lm_head.weight" not in tensors:
-        tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"]
+        tensors["lm_head.weight"] = tensors[family.names["token_embd"] + ".weight"]
     return tensors
 
 

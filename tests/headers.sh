@@ -7,7 +7,7 @@ cc=${1:?usage: headers.sh COMPILER}
 
 # Bodies that a tier's file includes after its own definitions, as their first lines say.
 bodies=(src/kernel/{v16,rows_v16,delta_v16,attend_tile,attend_row_tile,pack_rows}.h src/kernel/arm/matmul_tiles.h
-    src/kernel/x86/{words_8_ymm,decoded_ymm}.h)
+    src/kernel/x86/{words_8_ymm,decoded_ymm,books_ymm,tile_books_ymm}.h)
 x86=(-mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mamx-tile -mamx-int8)
 arm=(-march=armv8.2-a+dotprod+fp16+i8mm)
 machine=$("$cc" -dumpmachine)

@@ -37,6 +37,10 @@ endfunction()
 
 drey_form_test(layers $<TARGET_FILE:drey_internal>)
 drey_form_test(style)
+if(NOT DREY_SANITIZE)
+  drey_script_test(models/models_page)
+  set_property(TEST models_page APPEND PROPERTY LABELS fast)
+endif()
 if(CMAKE_GENERATOR STREQUAL "Ninja") # whose graph it reads, as ./test.sh --changed does
   drey_form_test(build_graph_check ${CMAKE_BINARY_DIR})
 endif()

@@ -14,6 +14,7 @@
 
 #include "common/path.h"
 #include "common/size_text.h"
+#include "draft/drafter_kind.h"
 #include "engine/engine.h"
 #include "tune/measured.h"
 #include "drey/tune.h"
@@ -103,8 +104,7 @@ static void add_siblings(ways *all, const drey_model *target)
     for (int i = 0; i < others.n; i++) {
         drey_model *draft = NULL;
         if (drey_model_open(&draft, others.found[i].path, NULL) == DREY_OK)
-            add_way(all, draft->shape.taps.n ? DREY_DRAFTER_EAGLE : DREY_DRAFTER_MODEL)->draft =
-                draft;
+            add_way(all, drafter_for(&draft->shape))->draft = draft;
     }
 }
 

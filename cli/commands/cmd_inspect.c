@@ -191,6 +191,8 @@ static drey_status inspect(const char *path, drey_error *err)
     show_templates(&in);
     show_experts(path);
     TRY(drey_missing(path, show_missing, &n_missing, err));
+    if (n_missing == 0 && facts.runs)
+        puts("drey runs this file");
     return drey_inspect(path, &listing, err);
 }
 

@@ -140,7 +140,7 @@ drey_status verify_way_open(const verify_way *way, models *m, const cli_settings
     drey_drafter_describe(way->drafter, &info);
     drey_engine_options options = models_engine_options(m, s, n_context);
     options.drafter = way->drafter;
-    options.draft = info.takes_model ? m->draft : NULL;
+    options.draft = info.takes_model || way->drafter == m->drafter ? m->draft : NULL;
     options.heads = way->drafter == m->drafter ? m->heads : NULL;
     options.policy = way->policy;
     options.n_sessions = way->n_sessions;

@@ -41,6 +41,10 @@ static drey_status convert(const cli_settings *s, progress *p, drey_error *err)
         printf("written: %s, %s, %lld tensors, %s\n",
                format_bytes(size, (double)report.output_bytes), report.architecture,
                (long long)report.n_tensors, report.type);
+    if (status == DREY_OK && !s->quiet && report.n_left_out > 0)
+        printf("the text part alone: %lld tensors for images, sounds or multi-token prediction "
+               "are left out\n",
+               (long long)report.n_left_out);
     if (status == DREY_OK && !s->quiet && report.type[0] != 'q')
         printf("drey chat -m %s takes it as it is; drey quantize %s NEW.gguf Q4_K_M makes it three "
                "to four times smaller\n",

@@ -122,12 +122,12 @@ static void take_tensor(void *user, const char *name, const char *type, const in
 {
     reading *r = user;
     int64_t n = 1;
-    (void)name;
     (void)offset;
     (void)runnable;
     for (int i = 0; i < n_dims; i++)
         n *= dims[i];
     r->facts->n_parameters += n;
+    r->facts->has_mtp = r->facts->has_mtp || strstr(name, ".nextn.eh_proj.weight");
     count_type(r, type, bytes);
 }
 
@@ -210,5 +210,6 @@ void model_facts_head(FILE *out, const model_facts *f, const char *path)
                   !f->has_template ? "no template: it continues texts"
                   : f->has_tools   ? "a template, with tools"
                                    : "a template, without tools");
+    show_line(out, "draft", f->has_mtp ? "an MTP block: -d mtp uses it" : "");
     show_line(out, "licence", f->license);
 }

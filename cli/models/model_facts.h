@@ -11,6 +11,7 @@ typedef struct model_facts {
     char license[64], type[16];            /* type: what most weights are, as "Q4_K_M" */
     bool has_template, has_tools, has_spm; /* has_spm: SentencePiece, not byte-level BPE */
     bool runs;                             /* the header is one that drey runs */
+    bool has_mtp;                          /* a block for multi-token prediction, which drafts */
     int64_t n_parameters, n_vocab;         /* n_vocab: with padding */
     int64_t n_context, n_layers, n_embd, n_ff, n_experts; /* 0: not said */
     uint64_t n_bytes;                                     /* all parts */

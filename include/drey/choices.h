@@ -44,11 +44,13 @@ typedef enum drey_drafter {
     DREY_DRAFTER_SELF = 3,   /* the target, with the bits of its weights that are in memory; its
                                sidecar must have planes (drey_prepare_options) */
     DREY_DRAFTER_MEDUSA = 4, /* heads that were trained for the target (Medusa), in options.heads */
-    DREY_DRAFTER_EAGLE = 5   /* a layer that was trained to follow the target (EAGLE-3), in
+    DREY_DRAFTER_EAGLE = 5,  /* a layer that was trained to follow the target (EAGLE-3), in
                                 options.draft */
+    DREY_DRAFTER_MTP = 6     /* the target's own block for multi-token prediction, which is in its
+                                file, or in that of options.draft */
 } drey_drafter;
 
-/* "none", "model", "lookup", "self", "medusa", "eagle"; NULL: there is no such drafter. */
+/* "none", "model", "lookup", "self", "medusa", "eagle", "mtp"; NULL: there is no such drafter. */
 DREY_API const char *drey_drafter_name(drey_drafter drafter);
 /* A drafter, for programs that list drafters by name. */
 typedef struct drey_drafter_info {

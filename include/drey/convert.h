@@ -28,7 +28,8 @@ typedef struct drey_convert_report {
     char type[16];         /* type of most matrices */
     uint64_t output_bytes;
     int64_t n_tensors;
-    uint64_t reserved[4]; /* zero */
+    int64_t n_left_out;   /* the folder's that have no part in a text: images, sounds */
+    uint64_t reserved[3]; /* zero */
 } drey_convert_report;
 
 /* Writes the folder's model as a GGUF file that drey runs; before a tensor is read, what the file

@@ -53,8 +53,10 @@ typedef struct drey_ranks drey_ranks;
 typedef struct drey_engine_options {
     const drey_model *target; /* borrowed until the engine is closed */
     const drey_model *draft;  /* borrowed for the same time; NULL unless drafter is
-                                 DREY_DRAFTER_MODEL or DREY_DRAFTER_EAGLE */
-    drey_drafter drafter;     /* MODEL with a file of an EAGLE layer is EAGLE */
+                                 DREY_DRAFTER_MODEL or DREY_DRAFTER_EAGLE, or DREY_DRAFTER_MTP with
+                                 its own file */
+    drey_drafter drafter;     /* MODEL with a file of an EAGLE layer is EAGLE, with one of an MTP
+                                 block MTP */
     drey_policy policy;
     uint64_t memory_bytes; /* limit for everything the process uses; or DREY_MEMORY_* */
     int32_t n_context;     /* positions of prompt and text together */
@@ -114,8 +116,9 @@ typedef struct drey_engine_options {
 } drey_engine_options;
 DREY_API void drey_engine_options_init(drey_engine_options *options);
 /* Opens the file of a draft, and sets drafter, draft and heads of the options by what it has: a
- * model, the layer after a target (EAGLE), or heads. *draft: the model, which the caller closes
- * after the engine; NULL: the file has heads, and `path` is borrowed until the engine is open. */
+ * model, the layer after a target (EAGLE, MTP), or heads. *draft: the model, which the caller
+ * closes after the engine; NULL: the file has heads, and `path` is borrowed until the engine is
+ * open. */
 DREY_API drey_status drey_draft_open(drey_model **draft, drey_engine_options *options,
                                      const char *path, drey_error *err);
 

@@ -122,6 +122,7 @@ static drey_status make_header(conversion *c, drey_error *err)
     TRY(family_keys(&c->family, &c->folder, &c->file, c->factors, err));
     TRY(vocabulary_keys(&c->family, &c->folder, &c->file, err));
     TRY(tensor_plan_make(&c->plan, &c->family, &c->folder, types[c->type].type, c->factors, err));
+    TRY(layer_keys(&c->family, &c->folder, &c->plan, &c->file, err));
     for (int64_t i = 0; i < c->plan.n; i++) {
         const made_tensor *t = &c->plan.tensors[i];
         new_gguf_tensor(&c->file, t->name, t->type, t->dims, (uint32_t)t->n_dims, NULL, t->n_bytes);
@@ -181,6 +182,7 @@ static drey_status convert(conversion *c, drey_convert_report *report, drey_erro
     snprintf(report->architecture, sizeof report->architecture, "%s", c->family.arch_name);
     snprintf(report->type, sizeof report->type, "%s", types[c->type].name);
     report->n_tensors = c->plan.n;
+    report->n_left_out = c->plan.n_left_out;
     tensor_filler filler = {.folder = &c->folder,
                             .plan = &c->plan,
                             .progress = o->progress,

@@ -21,10 +21,30 @@ typedef enum naming {
 } naming;
 
 typedef enum windowing {
-    WINDOW_NEVER, /* refused where config.json asks for one */
-    WINDOW_ALL,   /* all layers have it, where config.json has one */
-    WINDOW_STATED /* as WINDOW_ALL, and the key is always there */
+    WINDOW_NEVER,  /* refused where config.json asks for one */
+    WINDOW_ALL,    /* all layers have it, where config.json has one */
+    WINDOW_STATED, /* as WINDOW_ALL, and the key is always there */
+    WINDOW_LISTED  /* config.json says which layers have it (layer_types) */
 } windowing;
+
+/* Ways in which a member of config.json counts. */
+typedef enum rule_kind {
+    RULE_COUNT,   /* a whole number from 0 on */
+    RULE_NUMBER,  /* a number */
+    RULE_NUMBERS, /* a number of each layer, null being 0 */
+    RULE_IS,      /* no key: any other number, or true and false as 1 and 0, is refused */
+    RULE_SAYS     /* no key: any other text than `to` is refused */
+} rule_kind;
+
+typedef struct family_rule {
+    const char *from; /* "a|b": the first one that config.json has */
+    const char *to;   /* the key, after "ARCH." */
+    rule_kind kind;
+    double number; /* RULE_IS: the one that drey computes */
+} family_rule;
+
+typedef struct role role; /* convert/tensor_names.h */
+typedef struct fused_role fused_role;
 
 typedef struct family {
     const char *name;      /* name in "architectures" of config.json */
@@ -34,14 +54,31 @@ typedef struct family {
     const char *feed_forward; /* T5's feed_forward_proj where it is missing */
     const char *pre;          /* the pre-tokenizer of vocab.json with merges.txt; NULL: unknown */
     windowing window;
+    double rotated;    /* part of a head where config.json does not say; 0: all, and no other */
     double rope_base;  /* base where config.json does not say; 0: the key is left out */
     bool qkv_biases;   /* Q, K and V have biases, whatever config.json says */
     bool norms_from_1; /* the folder's norms have 1 less */
     bool no_blank;     /* a text begins without a blank in front (add_space_prefix) */
     bool plain_head;   /* logits are not scaled, whatever config.json says of the embedding */
+    bool rows_stay;    /* rows of Q and K are those of rotated neighbours already */
+    bool norms_chosen; /* weights of the chosen experts are normed where config.json does not say */
+    bool from_tensors; /* heads of each layer, and the width of the feed-forward part, are the
+                          tensors' */
     bool adds_ends;    /* BOS and EOS go around a text, whatever the tokenizer's files say */
     int32_t skipped_positions; /* rows before that of the first position */
+    const char *dense_width;   /* feed-forward part; NULL: intermediate_size */
+    const char *expert_width;  /* part of an expert; NULL: moe_intermediate_size */
+    const role *own;           /* names of tensors, in place of those of most; or NULL */
+    const fused_role *fused;   /* the same of experts in one tensor */
+    const family_rule *rules;  /* further members of config.json; or NULL */
 } family;
+
+/* Names of config.json's members. */
+#define CONFIG_EXPERTS   "num_local_experts|num_experts|n_routed_experts|moe_num_experts"
+#define CONFIG_KEY_HEADS "num_key_value_heads|num_attention_groups"
+
+/* Blocks for multi-token prediction that the folder has and the family's files as well. */
+int64_t family_mtp_blocks(const family *a, const hub_folder *f);
 
 /* The family of a folder. DREY_ERR_UNSUPPORTED: another architecture, a quantised folder. */
 drey_status family_find(family *out, const hub_folder *f, drey_error *err);
@@ -49,7 +86,7 @@ drey_status family_find(family *out, const hub_folder *f, drey_error *err);
 /* Rows of Q and K change places: neighbours are rotated in GGUF, halves in the folder. */
 static inline bool family_permutes(const family *a)
 {
-    return a->arch->rope == ROPE_NEIGHBOURS;
+    return a->arch->rope == ROPE_NEIGHBOURS && !a->rows_stay;
 }
 /* The one function between the matrices of a feed-forward part, as config.json names it. */
 const char *family_activation(const family *a);

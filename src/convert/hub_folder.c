@@ -256,7 +256,10 @@ static drey_status open_all(hub_folder *f, drey_error *err)
         TRY(read_text(f, "merges.txt", most_json, &f->merges, &f->n_merges, err));
     }
     TRY(folder_check(f, err));
-    return open_parts(f, err);
+    TRY(open_parts(f, err));
+    for (int32_t i = 0; i < f->n_parts; i++) /* models that see images have texts as a part */
+        safetensors_rename(&f->parts[i].header, "language_model.");
+    return DREY_OK;
 }
 
 drey_status hub_folder_open(hub_folder *f, const char *path, drey_error *err)

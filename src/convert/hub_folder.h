@@ -48,7 +48,8 @@ drey_status folder_check(const hub_folder *f, drey_error *err);
 /* Accepts one that is all zero or half-open. */
 void hub_folder_close(hub_folder *f);
 
-/* A tensor; NULL: there is none of that name. *part: where it is. */
+/* A tensor, named as in a model of texts alone; NULL: there is none of that name. *part: where it
+ * is. */
 safetensor *folder_find(const hub_folder *f, const char *name, int32_t *part);
 /* Bytes of a part. */
 drey_status folder_read(const hub_folder *f, int32_t part, uint64_t offset, size_t n, void *out,

@@ -11,6 +11,7 @@
 static const char *const kind_words[] = {[KIND_COUNT] = "a whole number above 0",
                                          [KIND_NUMBER] = "a number",
                                          [KIND_POSITIVE] = "a number above 0",
+                                         [KIND_EACH] = "a number above 0",
                                          [KIND_BOOL] = "true or false",
                                          [KIND_TEXT] = "a text",
                                          [KIND_OBJECT] = "an object",
@@ -63,6 +64,8 @@ static bool is_kind(const json_value *v, json_kind kind)
         return is_float(v);
     case KIND_POSITIVE:
         return is_float(v) && v->number > 0;
+    case KIND_EACH:
+        return is_array_of(v, KIND_POSITIVE) || is_kind(v, KIND_POSITIVE);
     case KIND_BOOL:
         return v->type == JSON_TRUE || v->type == JSON_FALSE;
     case KIND_TEXT:

@@ -10,6 +10,7 @@ typedef enum json_kind {
     KIND_COUNT,    /* a whole number from 1 on */
     KIND_NUMBER,   /* a number that a float can hold */
     KIND_POSITIVE, /* the same, above 0 */
+    KIND_EACH,     /* a number above 0, or an array with one of each layer */
     KIND_BOOL,
     KIND_TEXT,
     KIND_OBJECT,

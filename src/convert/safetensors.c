@@ -203,3 +203,14 @@ safetensor *safetensors_find(const safetensors *s, const char *name)
     const safetensor key = {.name = (char *)(uintptr_t)name};
     return s->n ? bsearch(&key, s->tensors, s->n, sizeof *s->tensors, by_name) : NULL;
 }
+
+void safetensors_rename(safetensors *s, const char *part)
+{
+    const size_t n = strlen(part);
+    for (uint64_t i = 0; i < s->n; i++) {
+        char *at = strstr(s->tensors[i].name, part);
+        if (at)
+            memmove(at, at + n, strlen(at + n) + 1);
+    }
+    qsort(s->tensors, s->n, sizeof *s->tensors, by_name);
+}

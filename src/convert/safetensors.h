@@ -45,6 +45,9 @@ void safetensors_free(safetensors *s);
 /* NULL: there is none of that name. */
 safetensor *safetensors_find(const safetensors *s, const char *name);
 
+/* Takes the first `part` out of each name that has it. */
+void safetensors_rename(safetensors *s, const char *part);
+
 /* Bytes of a number of a type that is converted. */
 static inline size_t number_bytes(number_type type)
 {

@@ -134,6 +134,8 @@ static drey_status put_rows(tensor_filler *f, const made_tensor *t, gguf_sink *s
     const type_traits *type = type_find(t->type);
     for (int64_t i = 0; t->added != 0 && i < n; i++)
         f->rows[i] += t->added;
+    for (int64_t i = 0; t->decays && i < n; i++)
+        f->rows[i] = -(float)exp_f64((double)f->rows[i]);
     if (!numbers_encode(t->type, f->out, f->rows, n))
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "tensor %s has a number that %s cannot hold, or that is "
@@ -160,12 +162,13 @@ static bool is_copied(const made_tensor *t, const safetensor *from)
 {
     bool same = (from->type == NUMBER_F16 && t->type == TYPE_F16) ||
                 (from->type == NUMBER_BF16 && t->type == TYPE_BF16);
-    return same && t->n_heads == 0 && t->added == 0;
+    return same && t->n_heads == 0 && t->added == 0 && !t->decays && !t->orders_columns;
 }
 
 static piece_shape shape_of(const made_tensor *t, const safetensor *from)
 {
-    piece_shape s = {.n_rows = from->dims[0], .n_columns = from->n_dims > 1 ? from->dims[1] : 1};
+    piece_shape s = {.n_rows = from->dims[0],
+                     .n_columns = from->n_dims > 1 ? from->dims[from->n_dims - 1] : 1};
     s.copied = is_copied(t, from);
     int64_t rows = max_i64(1, piece_bytes / (4 * s.n_columns));
     if (from->n_dims == 1 && t->n_heads == 0) {
@@ -274,6 +277,64 @@ static drey_status fill_slice(tensor_filler *f, const made_tensor *t, const tens
     return DREY_OK;
 }
 
+/* ---- Rows in another order ---- */
+
+/* Rows [row, row + n) of the file, those of the folder's that are neighbours at once. */
+static drey_status read_ordered(const tensor_filler *f, const made_tensor *t,
+                                const tensor_piece *piece, int64_t row_bytes, int64_t row,
+                                int64_t n, drey_error *err)
+{
+    const int64_t *rows = t->order.rows + row;
+    for (int64_t i = 0, run; i < n; i += run) {
+        for (run = 1; i + run < n && rows[i + run] == rows[i] + run;)
+            run++;
+        TRY(folder_read(f->folder, piece->part,
+                        piece->from->offset + (uint64_t)(rows[i] * row_bytes),
+                        (size_t)(run * row_bytes), f->raw + i * row_bytes, err));
+    }
+    return DREY_OK;
+}
+
+/* Numbers of each row of f->rows change places; row has room for one. */
+static void order_columns(const made_tensor *t, float *rows, float *row, int64_t n_rows)
+{
+    for (int64_t r = 0; r < n_rows; r++) {
+        float *to = rows + r * t->order.n;
+        memcpy(row, to, (size_t)t->order.n * sizeof *row);
+        for (int64_t i = 0; i < t->order.n; i++)
+            to[i] = row[t->order.rows[i]];
+    }
+}
+
+static drey_status fill_ordered(tensor_filler *f, const made_tensor *t, const tensor_piece *piece,
+                                gguf_sink *sink, drey_error *err)
+{
+    const safetensor *from = piece->from;
+    const int64_t n_columns = t->n_dims > 1 ? t->dims[0] : 1;
+    const int64_t n_rows = t->n_dims > 1 ? t->dims[1] : t->dims[0];
+    const int64_t row_bytes = n_columns * (int64_t)number_bytes(from->type);
+    const int64_t most = min_i64(n_rows, max_i64(1, piece_bytes / (4 * n_columns)));
+    TRY(grow_all(f, (uint64_t)(most * row_bytes), (uint64_t)((most + 1) * n_columns),
+                 (uint64_t)(most * n_columns) * 4, err));
+    for (int64_t row = 0; row < n_rows; row += most) {
+        const int64_t n = min_i64(most, n_rows - row);
+        if (t->orders_columns)
+            TRY(folder_read(f->folder, piece->part, from->offset + (uint64_t)(row * row_bytes),
+                            (size_t)(n * row_bytes), f->raw, err));
+        else
+            TRY(read_ordered(f, t, piece, row_bytes, row, n, err));
+        if (is_copied(t, from)) {
+            TRY(put(f, t, sink, f->raw, (uint64_t)(n * row_bytes), err));
+            continue;
+        }
+        decode(kernel_select(NULL), from->type, f->rows, f->raw, n * n_columns);
+        if (t->orders_columns)
+            order_columns(t, f->rows, f->rows + most * n_columns, n);
+        TRY(put_rows(f, t, sink, n * n_columns, err));
+    }
+    return DREY_OK;
+}
+
 /* A block of the file's MXFP4: the scale, and in byte i numbers i and i + 16, where the folder has
  * 2 i and 2 i + 1. False: the scale is none. */
 static bool pack_block(uint8_t out[17], const uint8_t in[16], uint8_t scale)
@@ -321,7 +382,8 @@ drey_status tensor_fill(void *user, uint64_t i, gguf_sink *sink, drey_error *err
         return fill_packed(f, t, sink, err);
     for (int64_t p = 0; p < t->n_pieces; p++) {
         const tensor_piece *piece = &f->plan->pieces[t->first_piece + p];
-        TRY(t->turned               ? fill_turned(f, t, piece, sink, err)
+        TRY(t->order.rows           ? fill_ordered(f, t, piece, sink, err)
+            : t->turned             ? fill_turned(f, t, piece, sink, err)
             : t->slice.n_groups > 0 ? fill_slice(f, t, piece, sink, err)
                                     : fill_piece(f, t, piece, sink, err));
     }

@@ -3,44 +3,7 @@
 
 #include <stddef.h>
 
-static const role llama_layer[] = {
-    {"input_layernorm.weight", "attn_norm.weight", 0, false},
-    {"self_attn.q_proj.weight", "attn_q.weight", HEADS_Q, false},
-    {"self_attn.q_proj.bias", "attn_q.bias", HEADS_Q, false},
-    {"self_attn.k_proj.weight", "attn_k.weight", HEADS_K, false},
-    {"self_attn.k_proj.bias", "attn_k.bias", HEADS_K, false},
-    {"self_attn.v_proj.weight", "attn_v.weight", 0, false},
-    {"self_attn.v_proj.bias", "attn_v.bias", 0, false},
-    {"self_attn.qkv_proj.weight", "attn_qkv.weight", 0, false},
-    {"self_attn.q_norm.weight", "attn_q_norm.weight", 0, false},
-    {"self_attn.k_norm.weight", "attn_k_norm.weight", 0, false},
-    {"self_attn.o_proj.weight", "attn_output.weight", 0, false},
-    {"self_attn.o_proj.bias", "attn_output.bias", 0, false},
-    {"post_attention_layernorm.weight", "ffn_norm.weight", 0, false},
-    {"block_sparse_moe.gate.weight", "ffn_gate_inp.weight", 0, false},
-    {"block_sparse_moe.router.layer.weight", "ffn_gate_inp.weight", 0, false},
-    {"block_sparse_moe.experts.%d.w1.weight", "ffn_gate_exps.weight", 0, false},
-    {"block_sparse_moe.experts.%d.w3.weight", "ffn_up_exps.weight", 0, false},
-    {"block_sparse_moe.experts.%d.w2.weight", "ffn_down_exps.weight", 0, false},
-    {"mlp.gate.weight", "ffn_gate_inp.weight", 0, false},
-    {"mlp.experts.%d.gate_proj.weight", "ffn_gate_exps.weight", 0, false},
-    {"mlp.experts.%d.up_proj.weight", "ffn_up_exps.weight", 0, false},
-    {"mlp.experts.%d.down_proj.weight", "ffn_down_exps.weight", 0, false},
-    {"mlp.shared_expert_gate.weight", "ffn_gate_inp_shexp.weight", 0, false},
-    {"mlp.shared_expert.gate_proj.weight", "ffn_gate_shexp.weight", 0, false},
-    {"mlp.shared_expert.up_proj.weight", "ffn_up_shexp.weight", 0, false},
-    {"mlp.shared_expert.down_proj.weight", "ffn_down_shexp.weight", 0, false},
-    {"shared_mlp.output_linear.weight", "ffn_down_shexp.weight", 0, false},
-    {"mlp.gate_proj.weight", "ffn_gate.weight", 0, false},
-    {"mlp.gate_proj.bias", "ffn_gate.bias", 0, false},
-    {"mlp.gate_up_proj.weight", "ffn_up.weight", 0, false},
-    {"mlp.up_proj.weight", "ffn_up.weight", 0, false},
-    {"mlp.up_proj.bias", "ffn_up.bias", 0, false},
-    {"mlp.down_proj.weight", "ffn_down.weight", 0, false},
-    {"mlp.down_proj.bias", "ffn_down.bias", 0, false},
-    {0}};
-
-/* The same, and what Gemma's layers have instead. */
+/* Lists what Gemma's layers have instead of others'. */
 static const role gemma_layer[] = {
     {"post_attention_layernorm.weight", "post_attention_norm.weight", 0, false},
     {"pre_feedforward_layernorm.weight", "ffn_norm.weight", 0, false},
@@ -86,13 +49,6 @@ const fused_role fused_roles[] = {
     {GATE_UP "_bias", "ffn_up_exps.bias", FUSED_NUMBERS, ROWS_ODD},
     {DOWN "_bias", "ffn_down_exps.bias", FUSED_NUMBERS, ROWS_ALL},
     {0}};
-
-/* Roles in models with an encoder. */
-#define ROLE(from, to)                                                                             \
-    {                                                                                              \
-        from, to, 0, false                                                                         \
-    }
-#define WITH_BIAS(from, to) ROLE(from ".weight", to ".weight"), ROLE(from ".bias", to ".bias")
 
 /* Layers of T5: attention to itself, and then what the two halves have each. */
 static const role t5_layer[] = {
@@ -150,25 +106,29 @@ static const role bart_decoder[] = {WITH_BIAS("encoder_attn.q_proj", "cross_attn
 
 const naming_scheme naming_schemes[] = {
     [NAMING_LLAMA] = {{{"model.embed_tokens.weight", "token_embd.weight", 0, false},
-                       {"model.norm.weight", "output_norm.weight", 0, false},
-                       {"lm_head.weight", "output.weight", 0, false},
-                       {"lm_head.bias", "output.bias", 0, false}},
+                       {"model.tok_embeddings.weight", "token_embd.weight", 0, false},
+                       {"model.word_embeddings.weight", "token_embd.weight", 0, false},
+                       WITH_BIAS("model.norm", "output_norm"),
+                       WITH_BIAS("model.final_layernorm", "output_norm"),
+                       ROLE("model.embedding_norm.weight", "token_embd_norm.weight"),
+                       WITH_BIAS("lm_head", "output"),
+                       ROLE("output.weight", "output.weight")},
                       "model.layers",
-                      llama_layer,
+                      common_layer,
                       NULL,
                       NULL},
     [NAMING_GEMMA] = {{{"model.embed_tokens.weight", "token_embd.weight", 0, false},
                        {"model.norm.weight", "output_norm.weight", 0, false},
                        {"lm_head.weight", "output.weight", 0, false}},
                       "model.layers",
-                      llama_layer,
+                      common_layer,
                       gemma_layer,
                       NULL},
     [NAMING_GPT_OSS] = {{{"model.embed_tokens.weight", "token_embd.weight", 0, false},
                          {"model.norm.weight", "output_norm.weight", 0, false},
                          {"lm_head.weight", "output.weight", 0, false}},
                         "model.layers",
-                        llama_layer,
+                        common_layer,
                         gpt_oss_layer,
                         NULL},
     [NAMING_GPT2] = {{{"wte.weight", "token_embd.weight", 0, false},

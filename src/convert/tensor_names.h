@@ -6,12 +6,26 @@
 
 #include "convert/family.h"
 
-enum { HEADS_NONE, HEADS_Q, HEADS_K };
-enum { MOST_ENDS = 8 };
+/* Orders of a tensor's rows in the file (row_order.c). */
+typedef enum order {
+    HEADS_NONE,
+    HEADS_Q, /* pairs within heads of queries, where the family's rows change places */
+    HEADS_K,
+    ROWS_V,    /* heads of values at the end take turns (arch.heads_in_turns) */
+    NUMBERS_V, /* the same of one number for each */
+    DECAYS_V,  /* the same, each x becoming -exp(x) */
+    COLUMNS_V, /* the same of columns */
+    PART_QKV,  /* queries, keys and values out of groups that have gates as well */
+    PART_Z,    /* the gates */
+    PART_Q,    /* queries out of groups of some heads of queries, a key and a value; in pairs */
+    PART_K,
+    PART_V
+} order;
+enum { MOST_ENDS = 16 };
 
 typedef struct role {
-    const char *from, *to; /* after the layer's prefix; of experts with a %d */
-    int heads;             /* heads whose rows are permuted, where the family's are */
+    const char *from, *to; /* after the layer's prefix; of experts, or of heads, with a %d */
+    int heads;             /* its order */
     bool turned;
 } role;
 
@@ -30,8 +44,24 @@ typedef struct fused_role {
     fused_rows rows; /* rows of a fused group; halves are the first and the second */
 } fused_role;
 
+#define ROLE(from, to)                                                                             \
+    {                                                                                              \
+        from, to, 0, false                                                                         \
+    }
+#define WITH_BIAS(from, to) ROLE(from ".weight", to ".weight"), ROLE(from ".bias", to ".bias")
+extern const role common_layer[]; /* layer_names.c */
+
 #define FUSED_BLOCKS "_blocks" /* ends the names of FUSED_MXFP4; their scales' end with _scales */
 extern const fused_role fused_roles[]; /* the last one has no name */
+/* Gate and up in one of the folder's tensors: rows of each expert, or its columns. */
+extern const fused_role fused_halves[], fused_turned_halves[];
+
+/* Roles that a family has in place of those of the same name, or besides (layer_names.c). */
+extern const role norms_after_roles[], pre_mlp_roles[];
+/* Blocks for multi-token prediction that are not among the layers: the names of one, and of what
+ * the first one has in front of its layer. */
+extern const char mtp_layer[];
+extern const role mtp_roles[];
 
 typedef struct naming_scheme {
     role ends[MOST_ENDS];    /* before and after the layers */

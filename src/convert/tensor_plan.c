@@ -18,20 +18,24 @@ typedef struct planner {
     drey_error *err;
 } planner;
 
+static bool ends_with(const char *text, const char *ending)
+{
+    const size_t n = strlen(text), n_ending = strlen(ending);
+    return n >= n_ending && strcmp(text + n - n_ending, ending) == 0;
+}
+
 /* ---- One tensor ---- */
 
 /* Small tensors, and those whose numbers decide much, stay as exact as they are. */
 static bool stays_f32(const made_tensor *t)
 {
-    static const char *const endings[] = {"_norm.weight", "ffn_gate_inp.weight",
-                                          "ffn_gate_inp_shexp.weight", "position_embd.weight"};
-    size_t n = strlen(t->name);
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        size_t n_ending = strlen(endings[i]);
-        if (n >= n_ending && strcmp(t->name + n - n_ending, endings[i]) == 0)
+    static const char *const endings[] = {"_norm.weight",          "ffn_gate_inp.weight",
+                                          "ssm_conv1d.weight",     "ffn_gate_inp_shexp.weight",
+                                          "shortconv.conv.weight", "position_embd.weight"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (ends_with(t->name, endings[i]))
             return true;
-    }
-    return t->n_dims == 1 || n < 7 || strcmp(t->name + n - 7, ".weight") != 0;
+    return t->n_dims == 1 || !ends_with(t->name, ".weight");
 }
 
 static void set_type(const planner *p, made_tensor *t)
@@ -118,6 +122,34 @@ static drey_status skip_rows(const planner *p, made_tensor *t, const char *name)
     return DREY_OK;
 }
 
+/* Tensors that a name with a %d stands for. */
+static int64_t n_numbered(const planner *p, const role *r)
+{
+    return r->heads != HEADS_NONE ? p->n_heads[r->heads] : p->n_experts;
+}
+
+/* Convolutions have a dimension of 1 in the middle, a bias of one row in front. */
+static void set_dims(made_tensor *t, const safetensor *first, bool turned)
+{
+    for (int32_t i = 0; i < first->n_dims; i++)
+        t->dims[t->n_dims++] = first->dims[turned ? i : first->n_dims - 1 - i];
+    if (t->n_dims == 3 && t->dims[1] == 1)
+        t->dims[--t->n_dims - 1] = t->dims[2];
+    if (t->n_dims == 2 && t->dims[1] == 1 && ends_with(t->name, ".bias"))
+        t->n_dims = 1;
+}
+
+static drey_status set_order(const planner *p, made_tensor *t, const role *r, const char *name)
+{
+    t->decays = r->heads == DECAYS_V;
+    t->orders_columns = r->heads == COLUMNS_V;
+    const int64_t n = t->n_dims == 1 || t->orders_columns ? t->dims[0] : t->dims[1];
+    TRY(row_order_make(&t->order, p->family, p->folder, r->heads, n, name, p->err));
+    if (t->order.rows && !t->orders_columns)
+        t->dims[t->n_dims == 1 ? 0 : 1] = t->order.n;
+    return DREY_OK;
+}
+
 /* A tensor of one of the folder's, or of one for each expert; nothing, where the folder has none.
  * to: its name in the file. */
 static drey_status plan_role(const planner *p, const role *r, const char *from, const char *to)
@@ -126,7 +158,8 @@ static drey_status plan_role(const planner *p, const role *r, const char *from, 
     char name[SAFETENSORS_MOST_NAME];
     const char *mark = strstr(from, "%d");
     bool there = true, experts = mark != NULL;
-    for (int64_t i = 0; i < (experts ? p->n_experts : 1) && there; i++) {
+    snprintf(t.name, sizeof t.name, "%s", to);
+    for (int64_t i = 0; i < (experts ? n_numbered(p, r) : 1) && there; i++) {
         if (experts)
             snprintf(name, sizeof name, "%.*s%lld%s", (int)(mark - from), from, (long long)i,
                      mark + 2);
@@ -139,25 +172,27 @@ static drey_status plan_role(const planner *p, const role *r, const char *from, 
     if (t.n_pieces == 0)
         return DREY_OK;
     const safetensor *first = p->plan->pieces[t.first_piece].from;
-    if (first->n_dims < 1 || first->n_dims > 2 || (r->turned && first->n_dims != 2))
+    const bool narrow = first->n_dims == 3 && first->dims[1] == 1 && !r->turned;
+    if (first->n_dims < 1 || (first->n_dims > 2 && !narrow) || (r->turned && first->n_dims != 2))
         FAIL(p->err, DREY_ERR_UNSUPPORTED, "tensor %s has %d dimensions, which is not converted",
              name, first->n_dims);
-    for (int32_t i = 0; i < first->n_dims; i++)
-        t.dims[t.n_dims++] = first->dims[r->turned ? i : first->n_dims - 1 - i];
+    set_dims(&t, first, r->turned);
     if (r->turned)
         t.slice = (row_slice){1, first->dims[1], first->dims[0], 0, 1, first->dims[1]};
     if (experts)
         t.dims[t.n_dims++] = t.n_pieces;
-    snprintf(t.name, sizeof t.name, "%s", to);
     TRY(skip_rows(p, &t, name));
-    if (t.n_dims == 2 && t.dims[1] == 1 && strcmp(to, "output.bias") == 0)
-        t.n_dims = 1; /* BART's is a matrix of one row */
-    t.n_heads = family_permutes(p->family) ? p->n_heads[r->heads] : 0;
-    size_t n = strlen(from);
-    if (p->family->norms_from_1 && n > 11 && strcmp(from + n - 11, "norm.weight") == 0)
+    if (r->heads <= HEADS_K && !experts)
+        t.n_heads = family_permutes(p->family) ? p->n_heads[r->heads] : 0;
+    if (p->family->norms_from_1 && ends_with(to, "norm.weight") &&
+        !ends_with(to, "ssm_norm.weight"))
         t.added = 1;
     TRY(check_heads(p, &t, name));
-    return add_tensor(p, &t);
+    TRY(set_order(p, &t, r, name));
+    drey_status status = add_tensor(p, &t);
+    if (status != DREY_OK)
+        free(t.order.rows);
+    return status;
 }
 
 /* ---- A part of a fused one ---- */
@@ -256,28 +291,39 @@ static bool is_replaced(const role *r, const role *own)
     return false;
 }
 
-static drey_status plan_layer(const planner *p, const char *prefix, naming n, int64_t layer)
+/* from: the layer's prefix in the folder. */
+static drey_status plan_layer(const planner *p, const char *layer_from, naming n, int64_t layer)
 {
     const naming_scheme *names = &naming_schemes[n];
-    const role *lists[] = {names->layer_roles, names->own};
-    char layer_from[SAFETENSORS_MOST_NAME], layer_to[32], from[SAFETENSORS_MOST_NAME], to[64];
-    snprintf(layer_from, sizeof layer_from, "%s%s.%lld.", prefix, names->layer, (long long)layer);
+    const family *a = p->family;
+    const role *lists[] = {names->layer_roles, a->own ? a->own : names->own};
+    char layer_to[32], from[SAFETENSORS_MOST_NAME], to[64];
     snprintf(layer_to, sizeof layer_to, "%sblk.%lld.", names->to ? names->to : "",
              (long long)layer);
     for (int i = 0; i < 2; i++)
         for (const role *r = lists[i]; r && r->from; r++) {
             if (i == 0 && is_replaced(r, lists[1]))
                 continue;
+            const bool renamed = a->arch->post_is_ffn_norm && i == 0 &&
+                                 strcmp(r->from, "post_attention_layernorm.weight") == 0;
             snprintf(from, sizeof from, "%s%s", layer_from, r->from);
-            snprintf(to, sizeof to, "%s%s", layer_to, r->to);
+            snprintf(to, sizeof to, "%s%s", layer_to,
+                     renamed ? "post_attention_norm.weight" : r->to);
             TRY(plan_role(p, r, from, to));
         }
-    for (const fused_role *r = fused_roles; r->from; r++) {
+    for (const fused_role *r = a->fused ? a->fused : fused_roles; r->from; r++) {
         snprintf(from, sizeof from, "%s%s", layer_from, r->from);
         snprintf(to, sizeof to, "%s%s", layer_to, r->to);
         TRY(plan_fused(p, r, from, to));
     }
     return DREY_OK;
+}
+
+static drey_status plan_numbered(const planner *p, const char *prefix, naming n, int64_t layer)
+{
+    char from[SAFETENSORS_MOST_NAME];
+    snprintf(from, sizeof from, "%s%s.%lld.", prefix, naming_schemes[n].layer, (long long)layer);
+    return plan_layer(p, from, n, layer);
 }
 
 /* Returns whether the head is the embedding; a head in the folder is then of no use. It is where
@@ -298,13 +344,37 @@ static bool is_useless(const planner *p, const char *name)
 {
     static const char *const endings[] = {".rotary_emb.inv_freq", ".attn.bias",
                                           ".attn.masked_bias"};
-    size_t n = strlen(name);
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-        if (n > strlen(endings[i]) && strcmp(name + n - strlen(endings[i]), endings[i]) == 0)
+        if (ends_with(name, endings[i]))
             return true;
     if (p->family->arch->encoder && strstr(name, "embed_tokens.weight"))
         return true; /* the shared one once more */
     return is_tied(p) && strcmp(name, "lm_head.weight") == 0;
+}
+
+/* Returns whether the tensor has no part in a text: those of images and sounds, and blocks for
+ * multi-token prediction of which the family's files have none. */
+static bool is_left_out(const char *name)
+{
+    static const char *const begins[] = {"visual.",
+                                         "vision_tower.",
+                                         "vision_model.",
+                                         "multi_modal_projector.",
+                                         "audio_tower.",
+                                         "embed_vision.",
+                                         "embed_audio.",
+                                         "vit_large_projector.",
+                                         "mtp.",
+                                         "mtp_block.",
+                                         "mtp_emb_norm.",
+                                         "mtp_hidden_norm.",
+                                         "mtp_linear_proj.",
+                                         "patch_merger."};
+    name += strncmp(name, "model.", 6) == 0 ? 6 : 0;
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+        if (strncmp(name, begins[i], strlen(begins[i])) == 0)
+            return true;
+    return false;
 }
 
 static drey_status check_all_taken(const planner *p)
@@ -312,7 +382,9 @@ static drey_status check_all_taken(const planner *p)
     for (int32_t i = 0; i < p->folder->n_parts; i++) {
         const safetensors *s = &p->folder->parts[i].header;
         for (uint64_t k = 0; k < s->n; k++)
-            if (!s->tensors[k].taken && !is_useless(p, s->tensors[k].name))
+            if (!s->tensors[k].taken && is_left_out(s->tensors[k].name))
+                p->plan->n_left_out++;
+            else if (!s->tensors[k].taken && !is_useless(p, s->tensors[k].name))
                 FAIL(p->err, DREY_ERR_UNSUPPORTED, "tensor %s is not one that drey knows of a %s",
                      s->tensors[k].name, p->family->name);
     }
@@ -324,19 +396,20 @@ static drey_status check_head(const planner *p)
 {
     int32_t part;
     if (!config_bool(p->folder, "tie_word_embeddings", true) &&
-        !folder_find(p->folder, "lm_head.weight", &part))
+        !folder_find(p->folder, "lm_head.weight", &part) &&
+        !folder_find(p->folder, "output.weight", &part))
         FAIL(p->err, DREY_ERR_FORMAT,
              "tensor lm_head.weight is missing, and tie_word_embeddings "
              "is false; fetch the model again");
     return DREY_OK;
 }
 
-static bool is_planned(const planner *p, const char *name)
+const made_tensor *tensor_plan_find(const tensor_plan *p, const char *name)
 {
-    for (int64_t i = 0; i < p->plan->n; i++)
-        if (strcmp(p->plan->tensors[i].name, name) == 0)
-            return true;
-    return false;
+    for (int64_t i = 0; i < p->n; i++)
+        if (strcmp(p->tensors[i].name, name) == 0)
+            return &p->tensors[i];
+    return NULL;
 }
 
 /* BART's head has a bias that training leaves at zero: the file is then without it. */
@@ -364,7 +437,7 @@ static drey_status plan_ends(const planner *p, const char *prefix, naming n, int
     char from[SAFETENSORS_MOST_NAME];
     for (int i = first; i < last; i++) {
         const role *r = &naming_schemes[n].ends[i];
-        if (!r->from || is_planned(p, r->to))
+        if (!r->from || tensor_plan_find(p->plan, r->to))
             continue;
         bool bias = strcmp(r->from, "final_logits_bias") == 0, dropped = false;
         if (bias)
@@ -397,7 +470,7 @@ static drey_status plan_half(planner *p, const char *prefix, naming n, int64_t n
 {
     TRY(plan_ends(p, prefix, n, 0, MOST_ENDS));
     for (int64_t i = 0; i < n_layers; i++)
-        TRY(plan_layer(p, prefix, n, i));
+        TRY(plan_numbered(p, prefix, n, i));
     return DREY_OK;
 }
 
@@ -419,30 +492,55 @@ static drey_status plan_halves(planner *p)
     return check_all_taken(p);
 }
 
+/* The blocks for multi-token prediction, which follow the layers. Some folders count them as
+ * layers, others have them by another name. */
+static drey_status plan_mtp(const planner *p, int64_t n_layers, int64_t n_blocks)
+{
+    char from[SAFETENSORS_MOST_NAME], to[64];
+    for (int64_t i = 0; i < n_blocks; i++) {
+        TRY(plan_numbered(p, "", p->family->naming, n_layers + i));
+        snprintf(from, sizeof from, "%s.%lld.", mtp_layer, (long long)i);
+        TRY(plan_layer(p, from, p->family->naming, n_layers + i));
+        for (const role *r = mtp_roles; r->from && i == 0; r++) {
+            snprintf(to, sizeof to, "blk.%lld.%s", (long long)n_layers, r->to);
+            TRY(plan_role(p, r, r->from, to));
+        }
+    }
+    return DREY_OK;
+}
+
+static drey_status read_counts(planner *p, int64_t *n_layers)
+{
+    int64_t n_heads, n_heads_k;
+    bool there;
+    TRY(config_require(p->folder, "num_hidden_layers|n_layer", 1, 1024, n_layers, p->err));
+    TRY(config_require(p->folder, "num_attention_heads|n_head", 1, 1024, &n_heads, p->err));
+    n_heads_k = n_heads;
+    TRY(config_int(p->folder, CONFIG_KEY_HEADS, 1, 1024, &n_heads_k, &there, p->err));
+    TRY(config_int(p->folder, CONFIG_EXPERTS, 1, 4096, &p->n_experts, &there, p->err));
+    p->n_heads[HEADS_Q] = (int32_t)n_heads;
+    p->n_heads[HEADS_K] = (int32_t)n_heads_k;
+    return DREY_OK;
+}
+
 static drey_status plan_all(planner *p, const rope_factors *factors)
 {
     const naming n = p->family->naming;
-    int64_t n_layers, n_heads, n_heads_k;
+    int64_t n_layers;
     int32_t part;
-    bool there;
     if (p->family->arch->encoder)
         return plan_halves(p);
-    TRY(config_require(p->folder, "num_hidden_layers|n_layer", 1, 1024, &n_layers, p->err));
-    TRY(config_require(p->folder, "num_attention_heads|n_head", 1, 1024, &n_heads, p->err));
-    n_heads_k = n_heads;
-    TRY(config_int(p->folder, "num_key_value_heads", 1, 1024, &n_heads_k, &there, p->err));
-    TRY(config_int(p->folder, "num_local_experts|num_experts", 1, 4096, &p->n_experts, &there,
-                   p->err));
-    p->n_heads[HEADS_Q] = (int32_t)n_heads;
-    p->n_heads[HEADS_K] = (int32_t)n_heads_k;
+    TRY(read_counts(p, &n_layers));
     bool whole = n == NAMING_GPT2 && folder_find(p->folder, "transformer.wte.weight", &part);
     const char *prefix = whole ? "transformer." : "";
+    const int n_front = n == NAMING_GPT2 ? 2 : n == NAMING_LLAMA ? 3 : 1;
     TRY(check_head(p));
-    TRY(plan_ends(p, prefix, n, 0, n == NAMING_GPT2 ? 2 : 1));
+    TRY(plan_ends(p, prefix, n, 0, n_front));
     TRY(plan_factors(p, factors));
     for (int64_t i = 0; i < n_layers; i++)
-        TRY(plan_layer(p, prefix, n, i));
-    TRY(plan_ends(p, prefix, n, n == NAMING_GPT2 ? 2 : 1, MOST_ENDS));
+        TRY(plan_numbered(p, prefix, n, i));
+    TRY(plan_mtp(p, n_layers, family_mtp_blocks(p->family, p->folder)));
+    TRY(plan_ends(p, prefix, n, n_front, MOST_ENDS));
     return check_all_taken(p);
 }
 
@@ -459,6 +557,8 @@ drey_status tensor_plan_make(tensor_plan *p, const family *a, const hub_folder *
 
 void tensor_plan_free(tensor_plan *p)
 {
+    for (int64_t i = 0; i < p->n; i++)
+        free(p->tensors[i].order.rows);
     free(p->tensors);
     free(p->pieces);
     *p = (tensor_plan){0};

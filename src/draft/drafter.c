@@ -1,17 +1,26 @@
 /* The table of drafters: see drafter_kind.h. */
 #include "draft/drafter.h"
 #include "draft/drafter_kind.h"
+#include "model/arch.h"
 
 static const drafter_kind *const table[] = {[DREY_DRAFTER_NONE] = NULL,
                                             [DREY_DRAFTER_MODEL] = &drafter_model,
                                             [DREY_DRAFTER_LOOKUP] = &drafter_lookup,
                                             [DREY_DRAFTER_SELF] = &drafter_self,
                                             [DREY_DRAFTER_MEDUSA] = &drafter_medusa,
-                                            [DREY_DRAFTER_EAGLE] = &drafter_eagle};
+                                            [DREY_DRAFTER_EAGLE] = &drafter_eagle,
+                                            [DREY_DRAFTER_MTP] = &drafter_mtp};
 
 const drafter_kind *drafter_kind_of(drey_drafter which)
 {
     return (unsigned)which < sizeof table / sizeof *table ? table[which] : NULL;
+}
+
+drey_drafter drafter_for(const model_shape *draft)
+{
+    return shape_is_mtp(draft)     ? DREY_DRAFTER_MTP
+           : shape_is_eagle(draft) ? DREY_DRAFTER_EAGLE
+                                   : DREY_DRAFTER_MODEL;
 }
 
 bool drey_drafter_describe(drey_drafter which, drey_drafter_info *info)

@@ -31,6 +31,7 @@ typedef struct weights weights;
 typedef enum draft_side {
     DRAFT_SIDE_NONE,  /* steps are not passes */
     DRAFT_SIDE_MODEL, /* options.draft; all of its weights stay in memory */
+    DRAFT_SIDE_BLOCK, /* the same, or a block of the target's file as a model */
     DRAFT_SIDE_VIEW   /* the target, with those bits of its weights that are in memory */
 } draft_side;
 
@@ -71,8 +72,9 @@ typedef struct source_out {
     uint64_t file_bytes;     /* taken from the heap by open */
     int32_t most_steps;      /* the most steps of any tree; 0: no bound */
     const tap_shape *taps;   /* the target's states that it sees; NULL: none */
-    bool has_trees;          /* the file says how often guesses of a rank are right: */
+    bool has_trees;          /* the file has measured ones: */
     drey_static_trees trees;
+    bool has_right; /* it is known how often guesses of a rank are right, whatever it is sure of: */
     float right[TREE_MAX_GUESSES]; /* shares of the root's guesses that are right, on usual texts */
 } source_out;
 
@@ -120,5 +122,7 @@ typedef struct drafter_kind {
 
 /* NULL for DREY_DRAFTER_NONE and for values that are not drafters. */
 const drafter_kind *drafter_kind_of(drey_drafter which);
+/* The drafter whose side a model of this shape can be. */
+drey_drafter drafter_for(const model_shape *draft);
 extern const drafter_kind drafter_model, drafter_lookup, drafter_self, drafter_medusa,
-    drafter_eagle;
+    drafter_eagle, drafter_mtp;

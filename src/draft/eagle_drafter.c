@@ -340,13 +340,16 @@ static drey_status check_target(const draft_source *src, drey_error *err)
 static drey_status eagle_open(draft_source *src, drey_error *err)
 {
     const char *path = gguf_shard_path(src->in.side, 0);
-    if (src->in.side_shape->taps.n == 0)
+    if (!shape_is_eagle(src->in.side_shape))
         FAIL(err, DREY_ERR_USAGE,
              "%s is a model of its own and no EAGLE layer: use it with the drafter \"model\"",
              SHOWN_PATH(path));
     TRY(error_in_file(err, path, check_fit(src, err)));
     TRY(error_in_file(err, path, check_target(src, err)));
+    static const float right[TREE_MAX_GUESSES] = USUAL_EAGLE_SHARES;
     src->out.taps = &src->in.side_shape->taps;
+    src->out.has_right = true;
+    memcpy(src->out.right, right, sizeof right);
     src->out.resident_bytes = arena_size((size_t)src->out.taps->n_ids * sizeof(int32_t));
     return DREY_OK;
 }
@@ -413,7 +416,7 @@ static size_t floats(int32_t rows, int64_t ld)
     return arena_size((size_t)(rows * ld) * sizeof(float));
 }
 
-static size_t session_bytes(const draft_source *src)
+size_t eagle_session_bytes(const draft_source *src)
 {
     const model_shape *s = src->in.side_shape;
     return arena_size(sizeof(eagle_drafter)) +
@@ -422,7 +425,7 @@ static size_t session_bytes(const draft_source *src)
            floats(TREE_MAX_NODES + DRAFT_MAX_BATCH, row_stride(s->n_embd));
 }
 
-static drafter *make(draft_source *src, const drafter_context *context, void *memory)
+drafter *eagle_make(draft_source *src, const drafter_context *context, void *memory)
 {
     const model_shape *s = src->in.side_shape;
     eagle_drafter *d = memory;
@@ -451,5 +454,5 @@ const drafter_kind drafter_eagle = {.name = "eagle",
                                     .usual = usual,
                                     .open = eagle_open,
                                     .load = eagle_load,
-                                    .session_bytes = session_bytes,
-                                    .make = make};
+                                    .session_bytes = eagle_session_bytes,
+                                    .make = eagle_make};

@@ -9,11 +9,16 @@
  *   row of a token that the target has accepted    x = fc f
  *   row of a node below                            x = the state after this layer of its parent
  *   both                                           q, k, v of [norm(e(t)); norm(x)], then a layer
- *   guesses                                        head norm(x), over its own vocabulary */
+ *   guesses                                        head norm(x), over its own vocabulary
+ *
+ * An MTP block (mtp_drafter.c) drafts in the same way, of other inputs: a pass makes a row of the
+ * token and of the state, the target's or its own, before that token. */
 #pragma once
 
 #include "draft/drafter.h"
 
+typedef struct draft_source draft_source;
+typedef struct drafter_context drafter_context;
 typedef struct runner runner;
 
 /* Most rows of accepted tokens that wait to be computed, and rows of a prompt's pass. */
@@ -39,3 +44,8 @@ typedef struct eagle_drafter {
     float *asked;     /* [DRAFT_MAX_BATCH][row_stride(D)] */
     int32_t row_of[TREE_MAX_NODES]; /* node -> pending row of the cache, -1: none */
 } eagle_drafter;
+
+/* drafter_kind's, for any layer after the target: src->in.side_shape is one, and src->out.own its
+ * ids. */
+size_t eagle_session_bytes(const draft_source *src);
+drafter *eagle_make(draft_source *src, const drafter_context *context, void *memory);

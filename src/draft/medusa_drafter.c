@@ -137,7 +137,7 @@ static drey_status open_file(draft_source *src, drey_error *err)
  * ask for, a fifth fewer of their best guesses were right. */
 static void state_ranks(draft_source *src, const medusa_shape *heads)
 {
-    src->out.has_trees = true;
+    src->out.has_trees = src->out.has_right = true;
     medusa_trees(&src->out.trees, heads);
     for (int32_t r = 0; r < MEDUSA_RANKS; r++)
         src->out.right[r] = heads->accuracy[0][r] * (r == 0 ? USUAL_HEADS_BEST : 1);

@@ -65,7 +65,8 @@ static drey_status check_choices(const choice *c, drey_error *err)
     const drey_engine_options *o = c->o;
     const drey_research *r = &c->research;
     const drafter_kind *kind = c->drafter;
-    const bool takes_model = kind && kind->side == DRAFT_SIDE_MODEL;
+    const bool takes_model = kind && kind->side == DRAFT_SIDE_MODEL,
+               may_take_model = takes_model || (kind && kind->side == DRAFT_SIDE_BLOCK);
     const contradiction table[] = {
         {!drey_policy_name(o->policy) || !drey_drafter_name(o->drafter) || !drey_io_name(o->io) ||
              !drey_kv_name(o->kv) || !drey_exit_name(o->exit) || !drey_fallback_name(r->fallback) ||
@@ -79,7 +80,7 @@ static drey_status check_choices(const choice *c, drey_error *err)
          "the part \"lookup\" alone can be asked for, and not be left out at the same time", NULL,
          NULL},
         {!o->target, "no target model was given", NULL, NULL},
-        {takes_model != (o->draft != NULL),
+        {o->draft ? !may_take_model : takes_model,
          "a draft model and the drafter \"model\" or \"eagle\" go together", NULL, NULL},
         {o->heads && !(kind && kind->file_ending),
          "a file of heads and the drafter \"medusa\" go together", NULL, NULL},
@@ -161,13 +162,14 @@ static drey_status check_experts(const choice *c, const drey_model *target, drey
     return target->shape.experts.router.n_experts ? REFUSE_FIRST(table, err) : DREY_OK;
 }
 
-/* A view of the target has its own rows, but no states. */
+/* A view of the target has its own rows, but a state is computed from the target's alone. */
 static drey_status check_states(const choice *c, const drey_model *target, drey_error *err)
 {
     const contradiction table[] = {
         {c->drafter && c->drafter->side == DRAFT_SIDE_VIEW && !is_plain(c->policy),
          "the drafter \"", c->drafter ? c->drafter->name : "",
-         "\" and layers with a running state do not go together yet; choose another draft"},
+         "\" computes rows on the target's own caches, where layers with a running state have "
+         "one for both; choose another draft"},
     };
     return shape_has_states(&target->shape) ? REFUSE_FIRST(table, err) : DREY_OK;
 }
@@ -177,7 +179,8 @@ static drey_status check_ranks(const choice *c, drey_error *err)
 {
     const drey_engine_options *o = c->o;
     const drafter_kind *kind = is_plain(c->policy) ? NULL : c->drafter;
-    bool layers = kind && (kind->side == DRAFT_SIDE_VIEW || kind == &drafter_eagle);
+    bool layers =
+        kind && (kind->side == DRAFT_SIDE_VIEW || kind == &drafter_eagle || kind == &drafter_mtp);
     const contradiction table[] = {
         {o->exit != DREY_EXIT_OFF, "early exits need all layers on one machine", NULL,
          "; leave them out, or use one rank"},
@@ -187,6 +190,11 @@ static drey_status check_ranks(const choice *c, drey_error *err)
          "; use one rank"},
         {o->target->shape.encoder.n_layers > 0,
          "a model with an encoder cannot be divided between ranks", NULL, "; use one rank"},
+        {shape_is_tied(&o->target->shape),
+         "a model whose layers share keys and values, or have embeddings of their tokens, cannot "
+         "be "
+         "divided between ranks",
+         NULL, "; use one rank"},
         {o->prefixes && o->prefixes->memory_bytes > 0, "prefixes cannot be kept with several ranks",
          NULL, "; leave them out"},
         {o->units, "units and ranks do not go together", NULL, "; leave one of them out"},
@@ -307,8 +315,8 @@ static drey_status check_shares(const drey_unit_shares *shares, drey_error *err)
 static choice choose(const drey_engine_options *o, const engine_hooks *hooks)
 {
     const drafter_kind *named = drafter_kind_of(o->drafter);
-    if (named == &drafter_model && o->draft && o->draft->shape.taps.n)
-        named = &drafter_eagle;
+    if (named == &drafter_model && o->draft)
+        named = drafter_kind_of(drafter_for(&o->draft->shape));
     choice c = {
         .o = o, .drafter = hooks && hooks->drafter ? hooks->drafter : named, .policy = o->policy};
     if (o->research)
@@ -409,6 +417,19 @@ static config_lookup lookup_of(const engine_config *c, const choice *chosen)
     return exits_of_trees ? LOOKUP_PEEKS : LOOKUP_OFF;
 }
 
+/* The MTP block of the target's file, as a model. */
+static drey_status take_block(engine_config *c, const drey_model *target, drey_error *err)
+{
+    drey_model *m = malloc(sizeof *m);
+    if (!m)
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory for an engine's options");
+    *m = *target;
+    m->trie = NULL;
+    c->files.block = m;
+    c->draft = m;
+    return mtp_shape_read(&m->shape, &target->shape, target->file, err);
+}
+
 static drey_status take_drafting(engine_config *c, const choice *chosen, drey_error *err)
 {
     drey_engine_options o = *chosen->o;
@@ -417,6 +438,8 @@ static drey_status take_drafting(engine_config *c, const choice *chosen, drey_er
     c->policy = policy_class_of(chosen->policy);
     c->drafter = is_plain(chosen->policy) ? NULL : chosen->drafter;
     c->draft = c->drafter ? o.draft : NULL;
+    if (c->drafter && c->drafter->side == DRAFT_SIDE_BLOCK && !o.draft)
+        TRY(take_block(c, o.target, err));
     c->research = chosen->research;
     c->lookup = lookup_of(c, chosen);
     c->drafted.nodes = policy_size(&o);
@@ -494,6 +517,7 @@ void config_free(engine_config *c)
     free(c->files.sidecar);
     free(c->files.exit);
     free(c->files.draft);
+    free(c->files.block);
     free(c->units.tier);
     free((char *)c->prefixes.folder);
     free(c->memory.kv_folder);

@@ -65,6 +65,8 @@ typedef struct engine_hooks {
 typedef struct config_files { /* owned; NULL: the usual ones, named after the target */
     char *sidecar, *exit;
     char *draft; /* the drafter's own */
+    /* the MTP block in the target's file as a model: file and tokenizer are the target's */
+    struct drey_model *block;
     bool no_sidecar;
 } config_files;
 

@@ -305,7 +305,7 @@ static drey_status open_planned(drey_engine *e, drey_error *err)
     engine_apply_plan(e);
     TRY(engine_open_pool(e, err));
     TRY(open_side(e, PLAN_TARGET, &e->target, e->config.target, err));
-    if (engine_draft_side(e) == DRAFT_SIDE_MODEL)
+    if (e->config.draft)
         TRY(open_side(e, PLAN_DRAFT, &e->draft, e->config.draft, err));
     if (engine_draft_side(e) == DRAFT_SIDE_VIEW)
         TRY(open_view(e, err));

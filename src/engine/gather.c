@@ -38,7 +38,7 @@ static void slice_head(drey_engine *e)
     int32_t room = hooks->slice_room ? hooks->slice_room : SLICE_ROOM;
     int32_t n_vocab = e->draft.layout.shape.n_vocab;
     bool whole = e->config.research.without & DREY_WITHOUT(DREY_PART_SLICE);
-    whole = whole || e->draft.layout.fuse;
+    whole = whole || e->draft.layout.after.fuse;
     if (!whole && n_ids + room <= n_vocab - n_vocab / 4)
         model_layout_slice(&e->draft.layout, n_ids, room);
 }
@@ -46,7 +46,7 @@ static void slice_head(drey_engine *e)
 static drey_status bind(drey_engine *e, engine_side *side, const drey_model *m, drey_error *err)
 {
     TRY(arena_init(&side->layout_memory, model_layout_bytes(&m->shape, m->file), false, err));
-    TRY(model_layout_init(&side->layout, m->file, e->kernels, &side->layout_memory, err));
+    TRY(model_layout_of(&side->layout, &m->shape, m->file, e->kernels, &side->layout_memory, err));
     if (side == &e->draft)
         slice_head(e);
     uint64_t read_bytes = e->config.reads.bytes;
@@ -77,6 +77,8 @@ static void count_process(drey_engine *e)
 static void count_draft(drey_engine *e)
 {
     plan_process *p = &e->inputs.process;
+    if (e->config.draft->file == e->config.target->file)
+        return;
     uint64_t n_bytes = header_bytes(e->config.draft);
     p->tokenizer_bytes += n_bytes;
     p->program_bytes -= min_u64(n_bytes, p->program_bytes);

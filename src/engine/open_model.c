@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "draft/drafter_kind.h"
 #include "engine/engine.h"
 #include "grammar/vocab_trie.h"
 #include "os/cpu.h"
@@ -245,8 +246,6 @@ drey_status drey_draft_open(drey_model **draft, drey_engine_options *options, co
         TRY(drey_model_open(draft, path, err));
     options->heads = heads ? path : NULL;
     options->draft = *draft;
-    options->drafter = heads                    ? DREY_DRAFTER_MEDUSA
-                       : (*draft)->shape.taps.n ? DREY_DRAFTER_EAGLE
-                                                : DREY_DRAFTER_MODEL;
+    options->drafter = heads ? DREY_DRAFTER_MEDUSA : drafter_for(&(*draft)->shape);
     return DREY_OK;
 }

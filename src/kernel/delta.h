@@ -16,6 +16,9 @@
  * would cost a factor of 30 in accuracy (2e-6 where outputs are 0.02). Differences are at most 0,
  * so that nothing overflows.
  *
+ * A state space (Mamba 2) is the same without the look at what is there: d = dt x, and a row puts
+ * out w + (q . k) d + skip x.
+ *
  * All of it is in the order of arithmetic that is stated here, with the same bits on every tier
  * (kernel.h). */
 #pragma once
@@ -34,7 +37,7 @@ typedef struct conv_taps {
     bool silu;
 } conv_taps;
 
-/* One row of one head. */
+/* One row of one head; of a state space u and kk are NULL, v is x and beta dt. */
 typedef struct delta_row {
     const float *u, *w;    /* [v_dim]: S'k, S'q */
     const float *v;        /* [v_dim] */
@@ -42,7 +45,8 @@ typedef struct delta_row {
     const float *kk, *qk;  /* [n], [n + 1]: products of k and of q with k_t, and q . k at the end */
     const float *const *past; /* [n]: d_t */
     float beta;
-    int32_t n; /* less than DELTA_BLOCK */
+    float skip; /* factor of v in `out`, of a state space */
+    int32_t n;  /* less than DELTA_BLOCK */
     int32_t v_dim;
     float *d, *out; /* [v_dim]; out may be u or w */
 } delta_row;
@@ -73,6 +77,9 @@ struct delta_kernel {
     /* e = exp(exponent). u[j] = e[n] * u[j], then fma(e[t] * kk[t], d_t[j], u[j]) for t ascending;
      * w the same with qk. d[j] = beta * (v[j] - u[j]); out[j] = fma(qk[n], d[j], w[j]). */
     void (*join)(const delta_row *row);
+    /* d[j] = beta * v[j]; out[j] = e[n] * w[j], then fma(e[t] * qk[t], d_t[j], out[j]) for t
+     * ascending, fma(qk[n], d[j], out[j]) and fma(skip, v[j], out[j]). */
+    void (*scan)(const delta_row *row);
     /* to[i][j] = e[n] * s[i][j], then fma(e[t] * k_t[i], d_t[j], to[i][j]) for t ascending. to may
      * be s. */
     void (*end)(float *to, const float *s, const delta_records *block);
@@ -87,6 +94,7 @@ struct delta_kernel {
     X(rows)                                                                                        \
     X(dots)                                                                                        \
     X(join)                                                                                        \
+    X(scan)                                                                                        \
     X(end)
 
 extern const delta_kernel delta_ref;

@@ -198,6 +198,41 @@ static void join_v16(const delta_row *row)
 #undef TILE
 }
 
+/* The same of a state space; b: what each d_t counts. */
+INLINE void scan_tile(const delta_row *row, const float *b, float e, int32_t j,
+                      const int32_t n_columns, int32_t last)
+{
+    v16 w[MOST_COLUMNS];
+    UNROLL
+    for (int32_t c = 0; c < n_columns; c++)
+        w[c] = v16_mul(v16_set1(e), load_some(row->w + j + 16 * c, LANES(c)));
+    ROLLED
+    for (int32_t t = 0; t < row->n; t++) {
+        UNROLL
+        for (int32_t c = 0; c < n_columns; c++)
+            w[c] = v16_fma(v16_set1(b[t]), load_some(row->past[t] + j + 16 * c, LANES(c)), w[c]);
+    }
+    UNROLL
+    for (int32_t c = 0; c < n_columns; c++) {
+        const v16 x = load_some(row->v + j + 16 * c, LANES(c));
+        const v16 d = v16_mul(v16_set1(row->beta), x);
+        const v16 own = v16_fma(v16_set1(row->qk[row->n]), d, w[c]);
+        store_some(row->d + j + 16 * c, d, LANES(c));
+        store_some(row->out + j + 16 * c, v16_fma(v16_set1(row->skip), x, own), LANES(c));
+    }
+}
+
+static void scan_v16(const delta_row *row)
+{
+    float e[DELTA_BLOCK + 1], b[DELTA_BLOCK];
+    decays(e, row->exponent, row->n);
+    for (int32_t t = 0; t < row->n; t++)
+        b[t] = e[t] * row->qk[t];
+#define TILE(n_columns, last) scan_tile(row, b, e[row->n], j, n_columns, last)
+    EACH_STRIP(1, row->v_dim, TILE);
+#undef TILE
+}
+
 /* ---- The end of a block ---- */
 
 typedef struct state_end {

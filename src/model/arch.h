@@ -49,6 +49,9 @@ enum {
     FORM_WEIGHED_INPUTS = 4096,  /* weights multiply the inputs of experts, not their results */
     FORM_MEAN_SHARED = 8192,     /* half of the sum of a shared expert and of the others counts */
     FORM_DENSE_ROTATED = 16384,  /* layers in front of a mixture's are rotated in any case */
+    FORM_MTP_UNNORMED = 32768,   /* MTP blocks read the residual stream without the final norm */
+    FORM_ONE_BLOCK = 1 << 22,    /* each layer is one block, with one norm */
+    FORM_BESIDE = 1 << 23,       /* a state next to attention: both read its norm's rows */
     FORM_UNSCALED = 1 << 24,     /* scores are as queries and keys give them */
     FORM_UNIT_VALUES = 1 << 25,  /* heads of values are normed, without weights */
     FORM_DENSE_BESIDE = 1 << 26, /* a mixture's layers have their feed-forward part besides, and
@@ -73,8 +76,9 @@ enum {
     KEYS_VALUE_SCALE = 4096,   /* attention.value_scale */
     KEYS_CLAMPS = 8192,        /* swiglu_clamp_exp, swiglu_clamp_shexp */
     KEYS_SHORT_CONV = 1 << 16, /* shortconv.l_cache */
-    KEYS_PER_LAYER = 1 << 24,  /* shared_kv_layers, embedding_length_per_layer_input */
     KEYS_DELTA = 1 << 20,      /* ssm_..., full_attention_interval, recurrent_layers */
+    KEYS_MAMBA = 1 << 22,      /* ssm_..., moe_latent_size; rope.scaling.finetuned: rotation */
+    KEYS_PER_LAYER = 1 << 24,  /* shared_kv_layers, embedding_length_per_layer_input */
     KEYS_INDEXER = 1 << 25,    /* attention.indexer..., attention.compress_ratios */
     KEYS_STREAMS = 1 << 27     /* hyper_connection..., ple... */
 };
@@ -94,6 +98,7 @@ typedef struct arch_layers {
 } arch_layers;
 extern const arch_layers delta_layers;     /* model/block/delta_block.c */
 extern const arch_layers hyper_layers;     /* model/block/hyper_block.c */
+extern const arch_layers mamba_layers;     /* model/block/mamba_block.c */
 extern const arch_layers per_layer_layers; /* model/block/per_layer_block.c */
 
 /* Convolutions where a layer has no attention (block/short_conv_block.c). */
@@ -170,13 +175,15 @@ typedef struct rope_shape {
     int32_t first;           /* first of its angles among those of a row */
 } rope_shape;
 
-/* A model that is a layer after another one, its target (EAGLE): what it sees of it. */
+/* A model that is a layer after another one, its target (EAGLE, MTP): what it sees of it. */
 typedef struct tap_shape {
     int32_t n;                     /* 0: the model is no such layer */
     int32_t layer[MODEL_MAX_TAPS]; /* states are taken where so many layers are complete; rising */
     int32_t width;                 /* the target's D */
     int32_t n_ids;                 /* ids of its head, which has its own vocabulary */
     bool normed;                   /* the residual stream begins with the normed state */
+    int32_t mtp_block; /* the layer is this block of a file (blk.N), for multi-token prediction; 0:
+                          it is not one */
 } tap_shape;
 
 /* Rotations of a model's layers: of those that see all, of local ones. */
@@ -220,15 +227,17 @@ typedef struct expert_shape {
     router_shape router; /* n_experts 0: the model has none */
     int32_t n_ff;        /* width of an expert */
     int32_t n_ff_shared; /* 0: none is shared */
+    int32_t n_latent;    /* width of what experts read and make; 0: that of rows */
 } expert_shape;
 
 /* Layers with a state that runs through the text. */
 typedef struct recurrent_shape {
     int32_t n_taps; /* rows before a row that its convolution sees */
     int32_t n_k_heads, n_v_heads,
-        head_dim;   /* heads of keys and queries, of values; numbers of each */
-    bool in_turns;  /* value head h has key head h mod n_k_heads; else neighbours share one */
-    int32_t stride; /* states are kept at its multiples (block/block.h) */
+        head_dim;      /* heads of keys and queries, of values; numbers of each */
+    int32_t state_dim; /* numbers of a key, where it differs: of a state space */
+    bool in_turns;     /* value head h has key head h mod n_k_heads; else neighbours share one */
+    int32_t stride;    /* states are kept at its multiples (block/block.h) */
 } recurrent_shape;
 
 /* A residual stream of several parts of D numbers each (hyper connections, block/hyper_block.c). */
@@ -369,10 +378,27 @@ static inline bool shape_reads(const model_shape *s)
 /* The shape of the encoder of a model, whose shape is its decoder's. */
 model_shape shape_of_encoder(const model_shape *decoder);
 
+/* The shape is that of an MTP block; of an EAGLE layer, whose attention reads tokens next to
+ * states. */
+static inline bool shape_is_mtp(const model_shape *s)
+{
+    return s->taps.mtp_block > 0;
+}
+static inline bool shape_is_eagle(const model_shape *s)
+{
+    return s->taps.n > 0 && !shape_is_mtp(s);
+}
+/* Its layers need more of each other, or of tokens, than the residual stream. */
+static inline bool shape_is_tied(const model_shape *s)
+{
+    return s->lookup.n > 0 || s->layer[s->n_layers - 1].kv_before > 0;
+}
+
 /* Layers have a state that runs through the text. */
 static inline bool shape_has_states(const model_shape *s)
 {
-    return s->arch && s->arch->layers && s->arch->layers->states; /* a shape may be sizes alone */
+    return s->arch && s->arch->layers && s->arch->layers->states && /* sizes alone have no arch */
+           !shape_is_mtp(s);
 }
 /* States of such a model are kept at multiples of this: so often that they take a byte for every 16
  * numbers of a row and layer, at most. (A row's keys and values take some times that.) */
@@ -382,7 +408,7 @@ cache_spec model_cache_spec(const model_shape *s, kv_format format);
 
 /* Reads and checks the shape keys; n_vocab comes from the embedding tensor. Errors name
  * the file. */
-/* The part of models with gated delta nets: sizes, and layers that do not attend. */
+/* The part of models with gated delta nets or state spaces: sizes, layers that do not attend. */
 drey_status arch_read_delta(model_shape *s, const gguf *g, drey_error *err);
 /* The part of models with hyper connections; and how many positions a text may have. */
 drey_status arch_read_streams(model_shape *s, const gguf *g, drey_error *err);
@@ -402,8 +428,12 @@ int32_t arch_keys_refused(const model_shape *s, const gguf *g,
                           void (*refused)(void *user, const drey_error *error), void *user);
 
 /* Blocks for multi-token prediction, which files may have after the layers (keys and tensors named
- * nextn). They have no part in a text and are not computed. */
+ * nextn). They have no part in a text: the first of them may draft. */
 int32_t arch_mtp_blocks(const arch *a, const gguf *g);
+/* The shape of the first of them as a model after the one with shape `of`, which is of the same
+ * file; a file with these blocks alone has that shape itself. DREY_ERR_UNSUPPORTED: the file has
+ * none, or the architecture's are not computed; DREY_ERR_FORMAT: it is cut off. */
+drey_status mtp_shape_read(model_shape *s, const model_shape *of, const gguf *g, drey_error *err);
 
 /* Reads the RoPE keys; sizes and kinds of attention have been read. */
 drey_status rope_read(model_shape *s, const gguf *g, drey_error *err);

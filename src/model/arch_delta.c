@@ -1,4 +1,4 @@
-/* Keys of models with gated delta nets: see arch.h. */
+/* Keys of models with gated delta nets or state spaces: see arch.h. */
 #include "common/error.h"
 #include "gguf/gguf.h"
 #include "kernel/delta.h"
@@ -33,11 +33,24 @@ static drey_status mark_layers(model_shape *s, const gguf *g, drey_error *err)
     return DREY_OK;
 }
 
+/* Heads of a state space are groups of values, of which each group has its keys. */
+static drey_status check_groups(recurrent_shape *r, int32_t inner, drey_error *err)
+{
+    r->state_dim = r->head_dim;
+    r->head_dim = inner / r->n_v_heads;
+    if (r->n_v_heads % r->n_k_heads || inner % r->n_v_heads || r->head_dim > DELTA_MOST_DIM)
+        FAIL(err, DREY_ERR_FORMAT,
+             "%d numbers are not divided by %d heads (of at most %d numbers), or these not by %d "
+             "groups; the file is broken",
+             inner, r->n_v_heads, DELTA_MOST_DIM, r->n_k_heads);
+    return DREY_OK;
+}
+
 drey_status arch_read_delta(model_shape *s, const gguf *g, drey_error *err)
 {
     recurrent_shape *r = &s->recurrent;
     int32_t kernel, inner;
-    if (!(s->arch->keys & KEYS_DELTA))
+    if (!(s->arch->keys & (KEYS_DELTA | KEYS_MAMBA)))
         return DREY_OK;
     TRY(read_one(g, s->arch, "ssm.conv_kernel", 2, DELTA_MOST_TAPS, &kernel, err));
     TRY(read_one(g, s->arch, "ssm.state_size", 1, DELTA_MOST_DIM, &r->head_dim, err));
@@ -45,6 +58,8 @@ drey_status arch_read_delta(model_shape *s, const gguf *g, drey_error *err)
     TRY(read_one(g, s->arch, "ssm.time_step_rank", 1, 1024, &r->n_v_heads, err));
     TRY(read_one(g, s->arch, "ssm.inner_size", 1, 1 << 20, &inner, err));
     r->n_taps = kernel - 1;
+    if (s->arch->keys & KEYS_MAMBA)
+        return check_groups(r, inner, err);
     r->in_turns = s->arch->heads_in_turns;
     if (r->n_v_heads % r->n_k_heads)
         FAIL(err, DREY_ERR_FORMAT,

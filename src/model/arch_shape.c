@@ -62,8 +62,12 @@ int32_t arch_mtp_blocks(const arch *a, const gguf *g)
  * them. */
 static drey_status read_layers(model_shape *s, const gguf *g, drey_error *err)
 {
+    char key[96];
     TRY(read_int(g, s->arch, "block_count", 1024, &s->n_layers, err));
     const int32_t n = arch_mtp_blocks(s->arch, g), first = s->n_layers - n;
+    if (first <= 0 && s->arch->keys & KEYS_NEXTN)
+        FAIL(err, DREY_ERR_FORMAT, "%s is %d, where the model has %d blocks; the file is broken",
+             arch_key(s->arch, "nextn_predict_layers", key), n, s->n_layers);
     const bool counted = s->arch->keys & KEYS_NEXTN || has_block(g, first, "nextn.") ||
                          !has_block(g, s->n_layers - 1, "");
     if (n > 0 && first > 0 && counted)
@@ -103,7 +107,7 @@ static drey_status read_each(const model_shape *s, const gguf *g, const char *su
         value = gguf_int(g, name, fallback);
     for (int32_t i = 0; i < MODEL_MAX_LAYERS; i++) {
         if (each)
-            value = gguf_item_int(key, (uint64_t)min_i32(i, s->n_layers - 1));
+            value = gguf_item_int(key, min_u64((uint64_t)i, key->n_items - 1));
         if (value < 0 || value > high)
             FAIL(err, DREY_ERR_FORMAT, "key %s has the number %lld; the file is broken", name,
                  (long long)value);
@@ -275,11 +279,14 @@ static drey_status read_attention(model_shape *s, const gguf *g, drey_error *err
     const arch *a = s->arch;
     const bool rotates = a->rope != ROPE_NONE && a->rope != ROPE_BUCKETS,
                wide = a->wide_layers == s->n_layers;
+    char key[96];
     attention_shape read[ATTENTION_KINDS];
     int32_t local_k = 0, local_v = 0; /* widths of local layers; 0: as in the others */
     int32_t n_rotated = 0;
     locality l;
     TRY(read_window(s, g, &l, err));
+    const bool still_all =
+        a->keys & KEYS_MAMBA && !gguf_bool(g, arch_key(a, "rope.scaling.finetuned", key), true);
     if (a->forms & FORM_DENSE_ROTATED)
         TRY(read_count(g, a, "leading_dense_block_count", s->n_layers, &n_rotated, err));
     if (l.any) {
@@ -298,7 +305,8 @@ static drey_status read_attention(model_shape *s, const gguf *g, drey_error *err
             shape.head_dim = local_k;
         if (shape.local && local_v > 0)
             shape.v_dim = local_v;
-        const bool still = (a->no_rope_period > 0 && (i + 1) % a->no_rope_period == 0) ||
+        const bool still = still_all ||
+                           (a->no_rope_period > 0 && (i + 1) % a->no_rope_period == 0) ||
                            (a->local.rotated_alone && l.any && !shape.local && i >= n_rotated);
         shape.rope = !rotates || still ? ROPE_OF_NONE : shape.local ? ROPE_OF_LOCAL : ROPE_OF_ALL;
         shape.scale =
@@ -585,6 +593,8 @@ static drey_status read_experts(model_shape *s, const gguf *g, drey_error *err)
     TRY(read_mixtures(s, g, err));
     TRY(read_count(g, a, "expert_feed_forward_length", 1 << 20, &e->n_ff, err));
     TRY(read_count(g, a, "expert_shared_feed_forward_length", 1 << 20, &e->n_ff_shared, err));
+    if (a->keys & KEYS_MAMBA)
+        TRY(read_count(g, a, "moe_latent_size", 1 << 17, &e->n_latent, err));
     e->n_ff = e->n_ff > 0 ? e->n_ff : s->layer[0].n_ff;
     TRY(read_count(g, a, "expert_shared_count", 64, &n_shared, err));
     if (e->n_ff_shared == 0)
@@ -597,11 +607,31 @@ static drey_status read_experts(model_shape *s, const gguf *g, drey_error *err)
     return read_gate(r, g, a, err);
 }
 
+/* The head of an MTP block, whose rows are the vocabulary; NULL: the file has none. */
+static const gguf_tensor *mtp_head(const gguf *g, int32_t block)
+{
+    char own[64];
+    snprintf(own, sizeof own, "blk.%d.nextn.shared_head_head.weight", block);
+    const char *const names[] = {own, "output.weight", "token_embd.weight"};
+    const gguf_tensor *head = NULL;
+    for (int32_t i = 0; i < 3 && !head; i++)
+        head = gguf_find_tensor(g, names[i]);
+    return head;
+}
+
+/* Returns whether the file has MTP blocks and none of the layers before them. */
+static bool is_mtp_alone(const model_shape *s, const gguf *g)
+{
+    return arch_mtp_blocks(s->arch, g) > 0 && !has_block(g, 0, "") &&
+           has_block(g, s->n_layers, "nextn.");
+}
+
 /* Returns whether it is an encoder-only architecture that llama.cpp runs and drey does not. */
 static bool encodes_only(gguf_string name)
 {
-    static const char *const names[] = {"t5encoder",   "bert",     "nomic-bert",     "jina-bert-v2",
-                                        "modern-bert", "neo-bert", "gemma-embedding"};
+    static const char *const names[] = {"t5encoder",      "bert",         "nomic-bert",
+                                        "nomic-bert-moe", "jina-bert-v2", "jina-bert-v3",
+                                        "modern-bert",    "neo-bert",     "gemma-embedding"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (gguf_is_text(name, names[i]))
             return true;
@@ -610,7 +640,8 @@ static bool encodes_only(gguf_string name)
 
 static drey_status read_vocabulary(model_shape *s, const gguf *g, drey_error *err)
 {
-    const gguf_tensor *embedding = gguf_find_tensor(g, "token_embd.weight");
+    const gguf_tensor *embedding =
+        is_mtp_alone(s, g) ? mtp_head(g, s->n_layers) : gguf_find_tensor(g, "token_embd.weight");
     if (s->taps.n)
         TRY(read_tapped_vocabulary(s, g, err));
     if (!embedding && s->taps.n)
@@ -636,6 +667,39 @@ static drey_status read_recurrent(model_shape *s, const gguf *g, drey_error *err
     return DREY_OK;
 }
 
+static drey_status read_mtp(model_shape *s, const model_shape *of, const gguf *g, drey_error *err)
+{
+    const int32_t block = of->n_layers, n = arch_mtp_blocks(of->arch, g);
+    char key[96];
+    if (n == 0 || shape_is_mtp(of))
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "the file has no block for multi-token prediction (%s): take one that was converted "
+             "with it, or draft with something else",
+             arch_key(of->arch, "nextn_predict_layers", key));
+    if (!(of->arch->keys & KEYS_NEXTN) || of->arch->layer_norm || of->streams.n > 0)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "drey does not compute the MTP blocks of architecture %s: draft with something else",
+             of->arch->name);
+    if (!has_block(g, block, "nextn.eh_proj.weight") || !mtp_head(g, block))
+        FAIL(err, DREY_ERR_FORMAT,
+             "%s is %d, and the file lacks %s, so its MTP block is cut off: take a file that was "
+             "converted with it, or draft with something else",
+             arch_key(of->arch, "nextn_predict_layers", key), n,
+             mtp_head(g, block) ? "the tensor nextn.eh_proj.weight of it" : "a head for it");
+    *s = *of;
+    s->layer[0] = of->layer[block];
+    s->layer[0].experts = has_block(g, block, "ffn_gate_inp.weight");
+    s->n_layers = 1;
+    s->taps = (tap_shape){
+        .n = 1, .layer = {block}, .width = of->n_embd, .n_ids = of->n_vocab, .mtp_block = block};
+    return DREY_OK;
+}
+
+drey_status mtp_shape_read(model_shape *s, const model_shape *of, const gguf *g, drey_error *err)
+{
+    return error_in_file(err, gguf_shard_path(g, 0), read_mtp(s, of, g, err));
+}
+
 static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
 {
     *s = (model_shape){0};
@@ -653,6 +717,10 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
              "architecture \"%s\" is an encoder alone, which makes embeddings; drey writes texts: "
              "use a file that has a decoder",
              gguf_printable((char[48]){0}, 48, name.text, name.n_bytes));
+    if (!s->arch && gguf_is_text(name, "clip"))
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "the file is the part of a model that sees or hears (architecture \"clip\"), which "
+             "drey does not compute; the text part runs: give the model's own file");
     if (!s->arch)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "architecture \"%s\" is not supported; use llama, qwen3, qwen35moe, glm4moe, gpt-oss "
@@ -672,7 +740,11 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
     TRY(read_experts(s, g, err));
     TRY(arch_read_streams(s, g, err));
     TRY(read_recurrent(s, g, err));
-    return rope_read(s, g, err);
+    TRY(rope_read(s, g, err));
+    if (!is_mtp_alone(s, g))
+        return DREY_OK;
+    const model_shape of = *s;
+    return read_mtp(s, &of, g, err);
 }
 
 drey_status model_shape_read(model_shape *s, const gguf *g, drey_error *err)

@@ -13,9 +13,15 @@ const char *binder_half(const binder *b)
     return shape_encodes(s) ? "enc." : shape_reads(s) ? "dec." : "";
 }
 
+/* The present layer's number in the file. */
+static int32_t block_of(const binder *b)
+{
+    return b->layout->shape.taps.mtp_block + b->layer;
+}
+
 const char *binder_name(const binder *b, char out[64], const char *role)
 {
-    snprintf(out, 64, "%sblk.%d.%s", binder_half(b), b->layer, role);
+    snprintf(out, 64, "%sblk.%d.%s", binder_half(b), block_of(b), role);
     return out;
 }
 
@@ -27,12 +33,16 @@ bool binder_has(const binder *b, const char *role)
 drey_status binder_number(const binder *b, const char *name, float *out)
 {
     const gguf_key *key = gguf_find_key(b->g, name);
-    const uint64_t i = key && key->n_items > 1 ? (uint64_t)b->layer : 0;
+    const uint64_t i = key && key->n_items > 1 ? (uint64_t)block_of(b) : 0;
     const gguf_kind kind = key && key->kind == GGUF_ARRAY ? key->item_kind : GGUF_F32;
+    if (key && i >= key->n_items && shape_is_mtp(&b->layout->shape)) {
+        *out = 0; /* the list is of the layers in front of the block alone */
+        return DREY_OK;
+    }
     if (!key || i >= key->n_items || kind == GGUF_STRING ||
         (key->kind != GGUF_ARRAY && !gguf_key_is(key, GGUF_WANT_NUMBER)))
         FAIL(b->err, DREY_ERR_FORMAT, "key %s has no number for layer %d; the file is broken", name,
-             b->layer);
+             block_of(b));
     *out = (float)gguf_item_number(key, i);
     return DREY_OK;
 }

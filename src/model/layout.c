@@ -34,10 +34,10 @@ static drey_status find(const binder *b, const char *name, int64_t n, const gguf
 
 /* Binds the embedding in front of the pass's matrices: its rows are looked up, all of it is never
  * multiplied. */
-static drey_status bind_embedding(binder *b)
+static drey_status bind_embedding(binder *b, const char *name)
 {
     const model_shape *s = &b->layout->shape;
-    TRY(bind_whole(b, "token_embd.weight", s->n_embd, s->n_vocab, &b->layout->embedding));
+    TRY(bind_whole(b, name, s->n_embd, s->n_vocab, &b->layout->embedding));
     if (b->arena)
         b->layout->embedding->residency.in_pass = false;
     b->layout->n_looked_up = 1;
@@ -62,7 +62,11 @@ static drey_status bind_layers(binder *b)
     for (b->layer = 0; b->layer < s->n_layers; b->layer++)
         if (layer_has_experts(s, b->layer))
             TRY(block_bind_slots(b, b->arena ? &b->layout->layer[b->layer] : &counted));
-    for (b->layer = 0; b->layer < s->n_layers; b->layer++)
+    b->layer = 0;
+    if (shape_is_mtp(s))
+        TRY(bind_matrix(b, "nextn.eh_proj.weight", s->n_embd, 2 * s->n_embd,
+                        &b->layout->after.fuse));
+    for (; b->layer < s->n_layers; b->layer++)
         TRY(bind_layer(b));
     return DREY_OK;
 }
@@ -105,6 +109,8 @@ static bool is_needless(const binder *b, const char *name)
             return true;
     if (s->context.most_seen > 0 && strstr(name, ".indexer."))
         return true;
+    if (shape_is_mtp(s)) /* all others are the target's, or of further blocks */
+        return strncmp(name, "blk.", 4) != 0 || strtol(name + 4, &end, 10) != s->taps.mtp_block;
     if (strncmp(name, "blk.", 4) != 0)
         return false;
     long block = strtol(name + 4, &end, 10);
@@ -131,7 +137,7 @@ static drey_status bind_taps(binder *b)
 {
     const model_shape *s = &b->layout->shape;
     const gguf_tensor *t = NULL;
-    TRY(bind_whole(b, "fc.weight", tapped_numbers(s), s->n_embd, &b->layout->fuse));
+    TRY(bind_whole(b, "fc.weight", tapped_numbers(s), s->n_embd, &b->layout->after.fuse));
     if (s->taps.n_ids == s->n_vocab && !gguf_find_tensor(b->g, "d2t"))
         return DREY_OK;
     TRY(find(b, "d2t", s->taps.n_ids, &t));
@@ -192,7 +198,7 @@ static drey_status bind_model(binder *b)
     const gguf *g = b->g;
     l->tied = gguf_find_tensor(g, "output.weight") == NULL;
     if (!l->tied && !(s->taps.n && !gguf_find_tensor(g, "token_embd.weight")))
-        TRY(bind_embedding(b));
+        TRY(bind_embedding(b, "token_embd.weight"));
     if (s->taps.n)
         TRY(bind_taps(b));
     TRY(bind_layers(b));
@@ -204,6 +210,40 @@ static drey_status bind_model(binder *b)
                    &l->head));
     if (l->tied)
         l->embedding = l->head;
+    return b->arena ? refuse_unbound(b) : DREY_OK;
+}
+
+/* Binds an MTP block as a layer after the target, whose embedding, norm and head it has unless it
+ * brings its own. Its rows are tokens with the states before them. */
+static drey_status bind_mtp(binder *b)
+{
+    static const char embedding[] = "nextn.embed_tokens.weight",
+                      head[] = "nextn.shared_head_head.weight",
+                      norm[] = "nextn.shared_head_norm.weight";
+    model_layout *l = b->layout;
+    const model_shape *s = &l->shape;
+    char name[64];
+    if (binder_has(b, embedding))
+        TRY(bind_embedding(b, binder_name(b, name, embedding)));
+    TRY(bind_layers(b));
+    b->layer = 0;
+    TRY(bind_vector(b, "nextn.enorm.weight", s->n_embd, &l->after.token_norm));
+    TRY(bind_vector(b, "nextn.hnorm.weight", s->n_embd, &l->after.state_norm));
+    TRY(bind_rope_factors(b));
+    const bool own_norm = binder_has(b, norm), own_head = binder_has(b, head);
+    if (own_norm)
+        TRY(bind_vector(b, norm, s->n_embd, &l->last.norm));
+    if (!shape_has_form(s, FORM_MTP_UNNORMED))
+        TRY(bind_whole_vectors(b, "output_norm.weight", s->n_embd, 1, &l->after.target_norm));
+    else if (!own_norm)
+        TRY(bind_whole_vectors(b, "output_norm.weight", s->n_embd, 1, &l->last.norm));
+    if (!own_norm && l->after.target_norm)
+        l->last.norm = l->after.target_norm;
+    const char *whole =
+        gguf_find_tensor(b->g, "output.weight") ? "output.weight" : "token_embd.weight";
+    TRY(bind_whole(b, own_head ? binder_name(b, name, head) : whole, s->n_embd, l->n_logits,
+                   &l->head));
+    b->layer = s->n_layers;
     return b->arena ? refuse_unbound(b) : DREY_OK;
 }
 
@@ -232,7 +272,7 @@ static drey_status bind_encoder(binder *b)
 {
     model_layout *l = b->layout;
     reader_layout counted = {0};
-    TRY(bind_embedding(b));
+    TRY(bind_embedding(b, "token_embd.weight"));
     TRY(bind_layers(b));
     TRY(bind_ends(b));
     for (int32_t i = 0; i < l->shape.encoder.n_readers; i++)
@@ -247,7 +287,7 @@ static drey_status bind_all(binder *b)
 {
     const model_shape *s = &b->layout->shape;
     b->layout->n_logits = s->taps.n ? s->taps.n_ids : s->n_vocab;
-    return shape_encodes(s) ? bind_encoder(b) : bind_model(b);
+    return shape_encodes(s) ? bind_encoder(b) : shape_is_mtp(s) ? bind_mtp(b) : bind_model(b);
 }
 
 /* Counts of matrices and vectors, and the memory of the latter. */
@@ -288,8 +328,8 @@ size_t model_layout_bytes(const model_shape *s, const gguf *g)
            program_bytes(s->n_layers, s->encoder.n_readers);
 }
 
-static drey_status layout_init(model_layout *l, const model_shape *shape, const gguf *g,
-                               const kernel_table *kernels, arena *a, drey_error *err)
+drey_status model_layout_of(model_layout *l, const model_shape *shape, const gguf *g,
+                            const kernel_table *kernels, arena *a, drey_error *err)
 {
     *l = (model_layout){.shape = *shape};
     const model_shape *s = &l->shape;
@@ -318,14 +358,14 @@ drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table
 {
     model_shape shape;
     TRY(model_shape_read(&shape, g, err));
-    return layout_init(l, &shape, g, kernels, a, err);
+    return model_layout_of(l, &shape, g, kernels, a, err);
 }
 
 drey_status encoder_layout_init(model_layout *l, const model_shape *decoder, const gguf *g,
                                 const kernel_table *kernels, arena *a, drey_error *err)
 {
     model_shape shape = shape_of_encoder(decoder);
-    return layout_init(l, &shape, g, kernels, a, err);
+    return model_layout_of(l, &shape, g, kernels, a, err);
 }
 
 const gguf_tensor *model_head_tensor(const gguf *g)

@@ -71,8 +71,9 @@ typedef struct feed_forward_tensors {
 /* Tensors that layers of a mixture have besides: the layer's own feed-forward matrices are of the
  * shared expert, or missing. */
 typedef struct expert_tensors {
-    weight *router;     /* [n_experts][D]; NULL: the layer has no experts */
-    float *choice_bias; /* [n_experts]: of the choice alone */
+    weight *router;                  /* [n_experts][D]; NULL: the layer has no experts */
+    weight *latent_down, *latent_up; /* [L][D], [D][L]: around experts of another width than D */
+    float *choice_bias;              /* [n_experts]: of the choice alone */
     struct {
         float *router; /* [D]: norm of what the router reads, before a factor of D^-0.5 */
         float *before; /* [D]: of what the experts read, */
@@ -152,8 +153,14 @@ struct model_layout {
     weight *embedding; /* [V][D]: matrix[0], or the head where tied; NULL: the target's */
     weight *looked_up; /* a matrix that stays on the disk, of whose rows passes need some, in no
                           list; NULL: there is none */
-    weight *fuse;      /* [D][taps]: the target's states to a row's; NULL: rows are tokens */
-    bool tied;         /* no output.weight: the head is the embedding */
+    struct {
+        weight *fuse;      /* [D][taps]: the target's states to a row's; NULL: rows are tokens */
+        float *token_norm; /* [D]: of an MTP block, whose fuse [D][2 D] reads [norm(e); norm(f)], */
+        float *state_norm; /* [D]: e being the token's embedding, f the state before it */
+        float *target_norm; /* [D]: states of the target and of this layer are normed, the former
+                               with this; NULL: neither */
+    } after;
+    bool tied; /* no output.weight: the head is the embedding */
     /* table of rows of the head that the slice lacks; NULL: the head is whole */
     row_table *table;
     int32_t n_logits;      /* numbers of a row of logits: V, or those of the slice and the table */
@@ -191,6 +198,9 @@ size_t model_layout_bytes(const model_shape *s, const gguf *g);
  */
 drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table *kernels, arena *a,
                               drey_error *err);
+/* The same of a shape that was read of this file, by model_shape_read or mtp_shape_read. */
+drey_status model_layout_of(model_layout *l, const model_shape *shape, const gguf *g,
+                            const kernel_table *kernels, arena *a, drey_error *err);
 /* The same for the encoder of a model that has one; `decoder` is its shape. */
 drey_status encoder_layout_init(model_layout *l, const model_shape *decoder, const gguf *g,
                                 const kernel_table *kernels, arena *a, drey_error *err);
@@ -207,7 +217,8 @@ static inline int32_t model_layout_room(const model_layout *l)
 }
 static inline bool model_layout_is_sliced(const model_layout *l)
 {
-    return l->n_logits > 0 && l->head->form.n_rows < l->shape.n_vocab && !l->fuse && !l->inner;
+    return l->n_logits > 0 && l->head->form.n_rows < l->shape.n_vocab && !l->after.fuse &&
+           !l->inner;
 }
 /* Forgets all layers but [first, first + n), which are numbered from 0 then, with their matrices
  * and vectors. inner: embedding and head are forgotten as well, and n >= 1; otherwise they stay,

@@ -352,17 +352,44 @@ static void step_tapped(model_pass *p, int32_t from, int32_t to, int32_t thread)
     pass_quantise_rows(p, from, to);
 }
 
+/* [norm(e); norm(f)] of an MTP block's rows, e being the token's embedding and f the state before
+ * it: the target's, or what this layer has made of the token before. */
+static void step_join(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    const model_layout *l = p->r->layout;
+    const model_shape *s = &l->shape;
+    for (int32_t i = from; i < to; i++) {
+        const pass_group *group = group_of(p, i);
+        float *token = wide_row(p, i), *state = token + s->n_embd;
+        const float *own = group->tapped ? group->tapped : group->states;
+        const float *norm = group->tapped ? l->after.target_norm : l->last.norm;
+        look_up(p, i, token, thread);
+        pass_scale(token, s->scale.embedding, s->n_embd);
+        pass_norm(p->r, token, token, l->after.token_norm, NULL);
+        if (own)
+            memcpy(state, own + place_of(p, i) * pass_embd_ld(p), (size_t)x_bytes(p));
+        else
+            memset(state, 0, (size_t)x_bytes(p));
+        if (l->after.target_norm)
+            pass_norm(p->r, state, state, norm, NULL);
+        pass_norm(p->r, state, state, l->after.state_norm, NULL);
+    }
+    pass_quantise_rows(p, from, to);
+}
+
 bool pass_take_tapped(model_pass *p)
 {
     const model_layout *l = p->r->layout;
-    bool any = false;
+    const bool joins = shape_is_mtp(&l->shape);
+    const int64_t n = joins ? 2 * l->shape.n_embd : tapped_numbers(&l->shape);
+    bool any = joins;
     for (int32_t g = 0; g < p->n_groups; g++)
         any = any || p->groups[g].tapped;
     if (!any)
         return false;
-    pass_set_source(p, wide_row(p, 0), p->r->ws->buffer[BUFFER_WIDE].ld, tapped_numbers(&l->shape),
-                    &(weight *){l->fuse}, 1);
-    pass_each_row(p, step_tapped);
+    pass_set_source(p, wide_row(p, 0), p->r->ws->buffer[BUFFER_WIDE].ld, n,
+                    &(weight *){l->after.fuse}, 1);
+    pass_each_row(p, joins ? step_join : step_tapped);
     return true;
 }
 
@@ -413,7 +440,10 @@ static void step_embed(model_pass *p, int32_t from, int32_t to, int32_t thread)
 drey_status pass_embed(model_pass *p, drey_error *err)
 {
     const model_layout *l = p->r->layout;
-    pass_each_row(p, l->inner ? step_take_rows : l->fuse ? step_embed_tapped : step_embed);
+    if (!shape_is_mtp(&l->shape)) /* whose rows are there already */
+        pass_each_row(p, l->inner        ? step_take_rows
+                         : l->after.fuse ? step_embed_tapped
+                                         : step_embed);
     if (!atomic_load(&p->failed))
         return DREY_OK;
     if (err)

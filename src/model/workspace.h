@@ -41,9 +41,9 @@ enum {
     BUFFER_X,    /* [B][W]: the residual stream, W being D or that of its parts (shape_width) */
     BUFFER_Y,    /* [B][D]: what is added to it */
     BUFFER_WIDE, /* [B][2 D or tapped_numbers]: of a layer after a target the target's states, then
-                    [e; x]; [B][D]: what the norm of a parallel layer makes; the tokens'
-                    embeddings, where each layer reads them; [B][n]: what a
-                    hyper connection's parts get of a sum; of other models none */
+                    [e; x]; [B][D]: what a norm makes that two blocks read; the tokens' embeddings,
+                    where each layer reads them; [B][n]: what a hyper connection's parts get of a
+                    sum; of other models none */
     BUFFER_OWN
 };
 

@@ -65,7 +65,7 @@ static void make_policy(drey_session *s, const policy_class *c)
     s->policy = policy_init(arena_take(&s->memory.arena, c->bytes), c, e->config.drafted.nodes,
                             e->config.research.without);
     policy_set_numbers(s->policy, &e->config.research);
-    if (e->source.out.has_trees && c->expect)
+    if (e->source.out.has_right && c->expect)
         c->expect(s->policy, e->source.out.right, TREE_MAX_GUESSES,
                   e->config.lookup == LOOKUP_BLENDS);
     bool timed = drafting_may_be_timed(e->config.exit);
@@ -127,7 +127,7 @@ static void make_drafter(drey_session *s)
     if (e->config.lookup != LOOKUP_OFF)
         s->drafter = blend_init(arena_take(&s->memory.arena, bytes.blend), src->in.looked_up,
                                 s->drafter, &s->sampler, config_known(&e->config),
-                                src->out.has_trees ? src->out.right : NULL,
+                                src->out.has_right ? src->out.right : NULL,
                                 e->config.lookup == LOOKUP_PEEKS);
 }
 

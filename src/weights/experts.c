@@ -36,9 +36,10 @@ drey_status expert_matrices_describe(expert_layer *l, int32_t matrix, int32_t n,
 
 /* ---- Sizes ---- */
 
+/* A matrix without groups, gates that experts do not have, has no pieces. */
 static int32_t piece_groups(const expert_matrix *m)
 {
-    return min_i32(m->all->reads.piece_groups, m->n_groups);
+    return max_i32(min_i32(m->all->reads.piece_groups, m->n_groups), 1);
 }
 
 static int32_t runs_of(const expert_matrix *m)

@@ -37,7 +37,8 @@ enum { EXPERT_GATE, EXPERT_UP, EXPERT_DOWN, EXPERT_MATRICES };
 
 typedef struct expert_matrix {
     weight *all; /* [n_experts * its rows][k]: nothing of it is pinned, no pass streams it */
-    /* groups of an expert: group i of expert e is e * stride + first + i of `all` */
+    /* groups of an expert: group i of expert e is e * stride + first + i of `all`. 0 of gates that
+     * it does not have, whose `all` is that of its ups */
     int32_t n_groups;
     int32_t first, stride;
     size_t at; /* beginning of its first group in a slot */

@@ -298,7 +298,7 @@ def faults(good):
              lambda h: b'{"a":' + b"[" * 500 + b"]" * 500 + b"}"),
             ("a tensor that is unknown", "is not one that drey knows", head,
              lambda h: h.update({"model.more": h.pop("model.layers.1.self_attn.q_proj.weight")})),
-            ("another architecture", "gpt2, t5, bart", config, lambda c: c.update(architectures=["Other"])),
+            ("another architecture", "gpt2, lfm2, lfm2moe", config, lambda c: c.update(architectures=["Other"])),
             ("a quantised model", "quantised already", config, lambda c: c.update(quantization_config={})),
             ("no size", "has no hidden_size", config, lambda c: c.pop("hidden_size") and None),
             ("a size that is none", "no whole number", config, lambda c: c.update(hidden_size=2.5)),

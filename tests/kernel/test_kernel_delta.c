@@ -52,21 +52,23 @@ static void operands_free(operands *o)
         guard_free(&o->past[t]), guard_free(&o->k[t]);
 }
 
-static void run_join(const delta_kernel *k, const operands *o, const float *const *past, float *y)
+static void run_row(void (*of)(const delta_row *row), const operands *o, const float *const *past,
+                    float *y)
 {
     const float *v = o->v.data;
-    k->join(&(delta_row){.u = v,
-                         .w = v + o->v_dim,
-                         .v = v + 2 * o->v_dim,
-                         .exponent = o->exponent + MOST - o->n,
-                         .kk = o->kk + MOST - o->n,
-                         .qk = o->kk,
-                         .past = past,
-                         .beta = 0.7f,
-                         .n = o->n,
-                         .v_dim = o->v_dim,
-                         .d = y,
-                         .out = y + o->v_dim});
+    of(&(delta_row){.u = v,
+                    .w = v + o->v_dim,
+                    .v = v + 2 * o->v_dim,
+                    .exponent = o->exponent + MOST - o->n,
+                    .kk = o->kk + MOST - o->n,
+                    .qk = o->kk,
+                    .past = past,
+                    .beta = 0.7f,
+                    .skip = -0.3f,
+                    .n = o->n,
+                    .v_dim = o->v_dim,
+                    .d = y,
+                    .out = y + o->v_dim});
 }
 
 /* Runs it. Returns how many numbers it has written. */
@@ -99,7 +101,8 @@ static int64_t run(operation op, const delta_kernel *k, const operands *o, float
         k->dots(y, x, keys, o->n, o->k_dim);
         return o->n;
     case DELTA_join:
-        run_join(k, o, past, y);
+    case DELTA_scan:
+        run_row(op == DELTA_scan ? k->scan : k->join, o, past, y);
         return 2 * o->v_dim;
     case DELTA_end:
         memcpy(y, s, o->s.size_bytes);
@@ -147,7 +150,7 @@ TEST(test_every_operation)
             operands o;
             operands_init(&o, n, dims[d][0], dims[d][1], (int)(d + (size_t)n) % 5);
             for (operation op = 0; op < N_OPERATIONS; op++)
-                if (op != DELTA_join || n < DELTA_BLOCK)
+                if ((op != DELTA_join && op != DELTA_scan) || n < DELTA_BLOCK)
                     check(op, &o);
             operands_free(&o);
         }

@@ -7,7 +7,7 @@
 enum { MOST_KEYS = 8 };
 
 typedef struct listed_toy {
-    char line[480]; /* its words, to which the others point */
+    char line[560]; /* its words, to which the others point */
     const char *name;
     toy_options options;
     toy_key keys[MOST_KEYS + 1];
@@ -62,6 +62,14 @@ static const struct {
     FIELD(FLAG, experts.choice_bias),
     FIELD(FLAG, experts.old_bias),
     FIELD(FLAG, experts.fused),
+    FIELD(NUMBER, kinds.period),
+    FIELD(NUMBER, kinds.local_dim),
+    FIELD(NUMBER, kinds.n_heads_kv_global),
+    FIELD(NUMBER, kinds.n_shared),
+    FIELD(NUMBER, kinds.width),
+    FIELD(FLAG, kinds.wide),
+    FIELD(FLAG, kinds.no_values),
+    FIELD(NUMBER, experts.n_latent),
     FIELD(NUMBER, delta.n_key_heads),
     FIELD(NUMBER, delta.n_value_heads),
     FIELD(NUMBER, delta.dim),
@@ -69,6 +77,13 @@ static const struct {
     FIELD(REAL, delta.decay),
     FIELD(FLAG, delta.by_heads),
     FIELD(FLAG, delta.all_inputs),
+    FIELD(TEXT, mamba.kinds),
+    FIELD(NUMBER, mamba.n_heads),
+    FIELD(NUMBER, mamba.n_groups),
+    FIELD(NUMBER, mamba.dim),
+    FIELD(NUMBER, mamba.state_dim),
+    FIELD(REAL, mamba.decay),
+    FIELD(FLAG, mamba.without_norm),
     FIELD(NUMBER, streams.n),
     FIELD(NUMBER, streams.rank),
     FIELD(NUMBER, streams.n_chosen),
@@ -94,7 +109,7 @@ static uint32_t form_of(const char *names)
         "wide_norms",  "own_norms",   "qkv_biases",  "o_bias",       "ffn_biases",
         "head_bias",   "fused_qkv",   "no_gate",     "gate_in_up",   "parallel",
         "gated",       "gated_heads", "sinks",       "window_sinks", "post_is_ffn_norm",
-        "short_conv",  "gates_in_q"};
+        "short_conv",  "gates_in_q",  "one_block",   "beside"};
     uint32_t form = 0;
     for (size_t n; *names; names += n + (names[n] == '+')) {
         size_t i = 0;

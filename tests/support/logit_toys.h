@@ -10,8 +10,8 @@ enum {
     N_PLAIN_TOYS = 14,
     N_ARCH_TOYS = 17,
     N_EXPERT_TOYS = 14,
-    N_FAMILY_TOYS = 30,
-    FAMILY_WITH_STATES = 23, /* the first of them that has some */
+    N_FAMILY_TOYS = 41,
+    FAMILY_WITH_STATES = 26, /* the first of them that has some */
     N_NUMBER_TOYS = 23,
     N_LOGIT_TOYS = N_PLAIN_TOYS + N_ARCH_TOYS + N_EXPERT_TOYS + N_FAMILY_TOYS + N_NUMBER_TOYS
 };

@@ -42,7 +42,7 @@ toy_options toy_asked(void)
         o.architecture = "qwen35";
         o.form = TOY_HEAD_NORMS | TOY_POST_IS_FFN_NORM | TOY_GATES_IN_Q;
         o.delta = (toy_delta){
-            .n_key_heads = 2, .n_value_heads = 4, .dim = 64, .period = 2, .decay = 0.3f};
+            .n_key_heads = 2, .n_value_heads = 4, .dim = 16, .period = 2, .decay = 0.3f};
     } else if (states) {
         o.architecture = sum_arch.name;
         arch_of_test = &sum_arch;
@@ -53,6 +53,12 @@ toy_options toy_asked(void)
 int32_t toy_kept(int32_t n)
 {
     return getenv("DREY_TEST_STATES") ? n / STORE_BLOCK * STORE_BLOCK : n;
+}
+
+bool toy_states_are_rare(void)
+{
+    const char *states = getenv("DREY_TEST_STATES");
+    return states && strcmp(states, "delta") == 0;
 }
 
 /* ---- Plan ---- */
@@ -156,8 +162,22 @@ static int64_t heads_of(const toy_options *o, int32_t layer)
     return o->uneven && layer % 2 ? 2 * o->n_heads : o->n_heads;
 }
 
+static int64_t head_dim_at(const toy_options *o, int32_t layer)
+{
+    return toy_sees_all(o, layer) ? head_dim_of(o) : o->kinds.local_dim;
+}
+
+static int64_t v_dim_at(const toy_options *o, int32_t layer)
+{
+    return toy_sees_all(o, layer) ? v_dim_of(o) : o->kinds.local_dim;
+}
+
 static int64_t ff_of(const toy_options *o, int32_t layer)
 {
+    if (o->kinds.wide && toy_shares(o, layer))
+        return 2 * o->n_ff;
+    if (o->form & TOY_ONE_BLOCK && o->mamba.kinds[layer] != 'F')
+        return 0;
     return o->uneven && layer % 2 ? o->n_ff / 2 : o->n_ff;
 }
 
@@ -240,68 +260,6 @@ static void plan_encdec_layer(model_plan *m, bool encoder, int32_t layer, int64_
     add_bart_bias(m, encoder, layer, "ffn_down", o->n_embd);
 }
 
-/* Plans the router: of numbers of about 1 each, it makes logits of deviation 2: the k largest
- * differ from token to token. A bias for the choice alone differs less than the sigmoids do. */
-static void plan_experts(model_plan *m, int32_t layer)
-{
-    const toy_options *o = m->options;
-    const toy_experts *e = &o->experts;
-    char name[64];
-    int64_t d = o->n_embd, ff = e->n_ff ? e->n_ff : o->n_ff, shared = e->n_shared;
-    float weight = layer_weight(o, layer);
-    add_table(m, layer_name(name, layer, "ffn_gate_inp.weight"), d, e->n, 2 / sqrtf((float)d));
-    if (e->choice_bias || e->old_bias)
-        add_vector(m, layer_name(name, layer, e->old_bias ? "exp_probs_b" : "exp_probs_b.bias"),
-                   e->n, 0.0f, 0.05f);
-    if (e->fused)
-        add_matrices(m, layer_name(name, layer, "ffn_gate_up_exps.weight"), d, 2 * ff, 1.0f);
-    for (int i = 0; i < 2 && !e->fused; i++)
-        add_matrices(m, layer_name(name, layer, i ? "ffn_up_exps.weight" : "ffn_gate_exps.weight"),
-                     d, ff, 1.0f);
-    add_matrices(m, layer_name(name, layer, "ffn_down_exps.weight"), ff, d, 1.5f * weight);
-    if (is_arch(o, "gpt-oss")) {
-        add_vector(m, layer_name(name, layer, "ffn_gate_inp.bias"), e->n, 0.0f, 0.7f);
-        add_table(m, layer_name(name, layer, "ffn_gate_exps.bias"), ff, e->n, 0.5f);
-        add_table(m, layer_name(name, layer, "ffn_up_exps.bias"), ff, e->n, 0.5f);
-        add_table(m, layer_name(name, layer, "ffn_down_exps.bias"), d, e->n, 0.5f * weight);
-    }
-    if (shared == 0)
-        return;
-    if (is_arch(o, "qwen2moe") || o->delta.n_key_heads > 0)
-        add_vector(m, layer_name(name, layer, "ffn_gate_inp_shexp.weight"), d, 0.0f,
-                   1 / sqrtf((float)d));
-    add_matrix(m, layer_name(name, layer, "ffn_gate_shexp.weight"), d, shared, 1.0f);
-    add_matrix(m, layer_name(name, layer, "ffn_up_shexp.weight"), d, shared, 1.0f);
-    add_matrix(m, layer_name(name, layer, "ffn_down_shexp.weight"), shared, d, weight);
-}
-
-static bool has_convolution(const toy_options *o, int32_t layer)
-{
-    return o->form & TOY_SHORT_CONV && layer % 2 == 0;
-}
-
-static bool has_experts(const toy_options *o, int32_t layer)
-{
-    const toy_experts *e = &o->experts;
-    return e->n > 0 && layer >= e->n_dense && (e->step == 0 || (layer + 1) % e->step == 0);
-}
-
-static void plan_ffn(model_plan *m, int32_t layer, uint32_t form)
-{
-    const toy_options *o = m->options;
-    char name[64];
-    int64_t d = o->n_embd, ff = ff_of(o, layer);
-    if (has_experts(o, layer)) {
-        plan_experts(m, layer);
-        return;
-    }
-    if (!(form & (TOY_NO_GATE | TOY_GATE_IN_UP)))
-        add_matrix(m, layer_name(name, layer, "ffn_gate.weight"), d, ff, 1.0f);
-    add_matrix(m, layer_name(name, layer, "ffn_up.weight"), d, form & TOY_GATE_IN_UP ? 2 * ff : ff,
-               1.0f);
-    add_matrix(m, layer_name(name, layer, "ffn_down.weight"), ff, d, layer_weight(o, layer));
-}
-
 /* Forms of the architectures that this file knows by name. */
 static uint32_t form_of(const toy_options *o)
 {
@@ -319,6 +277,7 @@ static uint32_t form_of(const toy_options *o)
         {"qwen3moe", TOY_HEAD_NORMS},
         {"gemma2", TOY_POST_NORMS},
         {"gemma3", TOY_POST_NORMS | TOY_HEAD_NORMS},
+        {"gemma4", TOY_POST_NORMS | TOY_HEAD_NORMS},
         {"olmoe", TOY_WIDE_NORMS},
     };
     uint32_t form = o->form | (o->biases ? TOY_QKV_BIASES | TOY_O_BIAS | TOY_FFN_BIASES : 0);
@@ -326,6 +285,77 @@ static uint32_t form_of(const toy_options *o)
         if (is_arch(o, known[i].architecture))
             form |= known[i].form;
     return form;
+}
+
+/* Plans the router: of numbers of about 1 each, it makes logits of deviation 2: the k largest
+ * differ from token to token. A bias for the choice alone differs less than the sigmoids do. */
+static void plan_experts(model_plan *m, int32_t layer)
+{
+    const toy_options *o = m->options;
+    const toy_experts *e = &o->experts;
+    char name[64];
+    const int64_t d = o->n_embd, ff = e->n_ff ? e->n_ff : o->n_ff, shared = e->n_shared,
+                  width = e->n_latent ? e->n_latent : d;
+    const bool gate = !(form_of(o) & TOY_NO_GATE);
+    float weight = layer_weight(o, layer);
+    add_table(m, layer_name(name, layer, "ffn_gate_inp.weight"), d, e->n, 2 / sqrtf((float)d));
+    if (e->choice_bias || e->old_bias)
+        add_vector(m, layer_name(name, layer, e->old_bias ? "exp_probs_b" : "exp_probs_b.bias"),
+                   e->n, 0.0f, 0.05f);
+    if (e->n_latent) {
+        add_matrix(m, layer_name(name, layer, "ffn_latent_down.weight"), d, width, 1.0f);
+        add_matrix(m, layer_name(name, layer, "ffn_latent_up.weight"), width, d, 1.0f);
+    }
+    if (e->fused)
+        add_matrices(m, layer_name(name, layer, "ffn_gate_up_exps.weight"), d, 2 * ff, 1.0f);
+    for (int i = gate ? 0 : 1; i < 2 && !e->fused; i++)
+        add_matrices(m, layer_name(name, layer, i ? "ffn_up_exps.weight" : "ffn_gate_exps.weight"),
+                     width, ff, 1.0f);
+    add_matrices(m, layer_name(name, layer, "ffn_down_exps.weight"), ff, width, 1.5f * weight);
+    if (is_arch(o, "gpt-oss")) {
+        add_vector(m, layer_name(name, layer, "ffn_gate_inp.bias"), e->n, 0.0f, 0.7f);
+        add_table(m, layer_name(name, layer, "ffn_gate_exps.bias"), ff, e->n, 0.5f);
+        add_table(m, layer_name(name, layer, "ffn_up_exps.bias"), ff, e->n, 0.5f);
+        add_table(m, layer_name(name, layer, "ffn_down_exps.bias"), d, e->n, 0.5f * weight);
+    }
+    if (shared == 0)
+        return;
+    if (is_arch(o, "qwen2moe") || o->delta.n_key_heads > 0)
+        add_vector(m, layer_name(name, layer, "ffn_gate_inp_shexp.weight"), d, 0.0f,
+                   1 / sqrtf((float)d));
+    if (gate)
+        add_matrix(m, layer_name(name, layer, "ffn_gate_shexp.weight"), d, shared, 1.0f);
+    add_matrix(m, layer_name(name, layer, "ffn_up_shexp.weight"), d, shared, 1.0f);
+    add_matrix(m, layer_name(name, layer, "ffn_down_shexp.weight"), shared, d, weight);
+}
+
+static bool has_convolution(const toy_options *o, int32_t layer)
+{
+    return o->form & TOY_SHORT_CONV && layer % 2 == 0;
+}
+
+static bool has_experts(const toy_options *o, int32_t layer)
+{
+    const toy_experts *e = &o->experts;
+    if (o->form & TOY_ONE_BLOCK && o->mamba.kinds[layer] != 'F')
+        return false;
+    return e->n > 0 && layer >= e->n_dense && (e->step == 0 || (layer + 1) % e->step == 0);
+}
+
+static void plan_ffn(model_plan *m, int32_t layer, uint32_t form)
+{
+    const toy_options *o = m->options;
+    char name[64];
+    int64_t d = o->n_embd, ff = ff_of(o, layer);
+    if (has_experts(o, layer))
+        plan_experts(m, layer);
+    if (has_experts(o, layer) && !o->kinds.period)
+        return;
+    if (!(form & (TOY_NO_GATE | TOY_GATE_IN_UP)))
+        add_matrix(m, layer_name(name, layer, "ffn_gate.weight"), d, ff, 1.0f);
+    add_matrix(m, layer_name(name, layer, "ffn_up.weight"), d, form & TOY_GATE_IN_UP ? 2 * ff : ff,
+               1.0f);
+    add_matrix(m, layer_name(name, layer, "ffn_down.weight"), ff, d, layer_weight(o, layer));
 }
 
 /* A norm of rows, ROLE.weight, and its bias. */
@@ -339,6 +369,20 @@ static void add_norm(model_plan *m, int32_t layer, const char *role, uint32_t fo
         add_vector(m, layer_name(name, layer, part), m->options->n_embd, 0.0f, 0.3f);
 }
 
+static bool attends(const toy_options *o, int32_t layer)
+{
+    return o->mamba.n_heads == 0 || o->form & TOY_BESIDE || o->mamba.kinds[layer] == 'A';
+}
+
+static int64_t kv_heads_of(const toy_options *o, int32_t layer)
+{
+    if (o->kinds.n_heads_kv_global && toy_sees_all(o, layer))
+        return o->kinds.n_heads_kv_global;
+    if (has_convolution(o, layer) || !attends(o, layer))
+        return 0;
+    return has_encoder(o) ? o->n_heads : o->n_heads_kv;
+}
+
 static void plan_head_norms(model_plan *m, int32_t layer, int64_t head_dim, uint32_t form)
 {
     const toy_options *o = m->options;
@@ -346,12 +390,15 @@ static void plan_head_norms(model_plan *m, int32_t layer, int64_t head_dim, uint
     for (int i = 0; i < 2; i++) {
         char name[64];
         int64_t n_heads = i ? o->n_heads_kv : heads_of(o, layer);
+        if (i && toy_shares(o, layer) && !o->kinds.wide)
+            continue;
         layer_name(name, layer, roles[i]);
         if (form & TOY_OWN_NORMS) {
             add_table(m, name, head_dim, n_heads, 0.2f);
             m->tensors[m->n_tensors - 1].centre = 1.0f;
         } else if (form & (TOY_HEAD_NORMS | TOY_WIDE_NORMS)) {
-            add_vector(m, name, form & TOY_WIDE_NORMS ? n_heads * head_dim : head_dim, 1.0f, 0.2f);
+            add_vector(m, name, form & TOY_WIDE_NORMS ? n_heads * head_dim : head_dim,
+                       o->kinds.period ? 0.6f : 1.0f, 0.2f); /* scores may not be scaled */
         }
     }
 }
@@ -362,16 +409,19 @@ static void plan_qkv(model_plan *m, int32_t layer, int64_t head_dim, uint32_t fo
     const toy_options *o = m->options;
     char name[64];
     int64_t d = o->n_embd, n_heads = heads_of(o, layer),
-            q = n_heads * head_dim * (form & TOY_GATES_IN_Q ? 2 : 1), k = o->n_heads_kv * head_dim,
-            v = o->n_heads_kv * v_dim_of(o);
+            q = n_heads * head_dim * (form & TOY_GATES_IN_Q ? 2 : 1),
+            k = kv_heads_of(o, layer) * head_dim, v = kv_heads_of(o, layer) * v_dim_at(o, layer);
     if (form & TOY_FUSED_QKV) {
         add_matrix(m, layer_name(name, layer, "attn_qkv.weight"), d, q + k + v, 1.3f);
         if (form & TOY_QKV_BIASES)
             add_vector(m, layer_name(name, layer, "attn_qkv.bias"), q + k + v, 0.0f, 0.3f);
     } else {
         add_matrix(m, layer_name(name, layer, "attn_q.weight"), d, q, 1.5f);
-        add_matrix(m, layer_name(name, layer, "attn_k.weight"), d, k, 1.5f);
-        add_matrix(m, layer_name(name, layer, "attn_v.weight"), d, v, 1.0f);
+        if (!toy_shares(o, layer) || o->kinds.wide)
+            add_matrix(m, layer_name(name, layer, "attn_k.weight"), d, k, 1.5f);
+        if ((!toy_shares(o, layer) || o->kinds.wide) &&
+            !(o->kinds.no_values && toy_sees_all(o, layer)))
+            add_matrix(m, layer_name(name, layer, "attn_v.weight"), d, v, 1.0f);
         if (form & TOY_QKV_BIASES) {
             add_vector(m, layer_name(name, layer, "attn_q.bias"), q, 0.0f, 0.3f);
             add_vector(m, layer_name(name, layer, "attn_k.bias"), k, 0.0f, 0.3f);
@@ -412,7 +462,7 @@ static void plan_convolution(model_plan *m, int32_t layer)
 
 static bool has_delta(const toy_options *o, int32_t layer)
 {
-    return o->delta.n_key_heads > 0 && (layer + 1) % o->delta.period != 0;
+    return o->delta.n_key_heads > 0 && layer < o->n_layers && (layer + 1) % o->delta.period != 0;
 }
 
 /* Sums of products with beta, alpha and dt have a deviation of 1.4. */
@@ -454,15 +504,17 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
         plan_hyper(m, layer);
     if (!(form & TOY_NORMS_AFTER))
         add_norm(m, layer, "attn_norm", form);
+    if (toy_has_mamba(o, layer))
+        plan_mamba(m, layer);
     if (has_convolution(o, layer)) {
         plan_convolution(m, layer);
     } else if (has_delta(o, layer)) {
         plan_delta(m, layer);
-    } else {
+    } else if (attends(o, layer)) {
         plan_qkv(m, layer, head_dim, form);
         plan_head_norms(m, layer, head_dim, form);
         add_matrix(m, layer_name(name, layer, "attn_output.weight"),
-                   heads_of(o, layer) * v_dim_of(o), d, weight);
+                   heads_of(o, layer) * v_dim_at(o, layer), d, weight);
     }
     if (form & TOY_SINKS || (form & TOY_WINDOW_SINKS && layer % 4 != 3))
         add_vector(m, layer_name(name, layer, "attn_sinks.weight"), heads_of(o, layer), 1.0f, 1.0f);
@@ -470,9 +522,14 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
         add_vector(m, layer_name(name, layer, "attn_output.bias"), d, 0.0f, 0.3f);
     if (form & TOY_POST_NORMS) /* next to embeddings that are multiplied with sqrt(d) */
         add_vector(m, layer_name(name, layer, "post_attention_norm.weight"), d, weight, 0.2f);
-    if (!(form & (TOY_NORMS_AFTER | TOY_PARALLEL)))
+    if (form & TOY_BESIDE) /* Falcon H1's files have this name */
+        add_vector(m, layer_name(name, layer, "ffn_norm"), d, 1.0f, 0.1f);
+    else if (!(form & (TOY_NORMS_AFTER | TOY_PARALLEL | TOY_ONE_BLOCK)))
         add_norm(m, layer, form & TOY_POST_IS_FFN_NORM ? "post_attention_norm" : "ffn_norm", form);
-    plan_ffn(m, layer, form);
+    if (ff > 0)
+        plan_ffn(m, layer, form);
+    if (o->kinds.period)
+        plan_layer_end(m, layer, has_experts(o, layer));
     if (o->scales)
         plan_scales(m, layer);
     if (form & TOY_POST_NORMS)
@@ -524,6 +581,22 @@ static void plan_encdec(model_plan *m)
     plan_part(m, false, decoder_layers(o));
 }
 
+/* A block for multi-token prediction; those that have no delta nets in front have their own norm
+ * before the head. */
+static void plan_mtp(model_plan *m, int32_t layer)
+{
+    const toy_options *o = m->options;
+    char name[64];
+    add_table(m, layer_name(name, layer, "nextn.eh_proj.weight"), 2 * o->n_embd, o->n_embd,
+              0.7f / sqrtf((float)o->n_embd));
+    add_vector(m, layer_name(name, layer, "nextn.enorm.weight"), o->n_embd, 1.0f, 0.1f);
+    add_vector(m, layer_name(name, layer, "nextn.hnorm.weight"), o->n_embd, 1.0f, 0.1f);
+    if (o->delta.n_key_heads == 0)
+        add_vector(m, layer_name(name, layer, "nextn.shared_head_norm.weight"), o->n_embd, 1.0f,
+                   0.1f);
+    plan_layer(m, layer, head_dim_of(o));
+}
+
 static void plan_decoder_only(model_plan *m)
 {
     const toy_options *o = m->options;
@@ -531,7 +604,11 @@ static void plan_decoder_only(model_plan *m)
     if (!o->tied)
         add_matrix(m, "output.weight", o->n_embd, m->n_vocab, o->logit_gain);
     if (o->rope_freqs)
-        add_vector(m, "rope_freqs.weight", head_dim_of(o) / 2, 2.0f, 0.4f);
+        add_vector(m, "rope_freqs.weight", head_dim_of(o) / 2, o->kinds.period ? 1.0f : 2.0f,
+                   o->kinds.period ? 0.0f : 0.4f);
+    if (o->rope_freqs && o->kinds.period)
+        m->tensors[m->n_tensors - 1].n_usual = head_dim_of(o) / 8;
+    plan_embeddings(m);
     if (o->rope_freqs && o->rope_freqs_rows > 1) {
         m->tensors[m->n_tensors - 1].n_dims = 2;
         m->tensors[m->n_tensors - 1].dims[1] = o->rope_freqs_rows;
@@ -542,9 +619,11 @@ static void plan_decoder_only(model_plan *m)
         add_vector(m, "rope_factors_short.weight", o->n_rot / 2, 1.5f, 0.2f);
         add_vector(m, "rope_factors_long.weight", o->n_rot / 2, 9.0f, 2.0f);
     }
-    for (int32_t i = 0; i < o->n_layers; i++)
-        plan_layer(m, i, head_dim_of(o));
-    for (int32_t i = 0; i < o->n_nextn; i++) {
+    for (int32_t i = 0; i < o->n_layers && !o->mtp_alone; i++)
+        plan_layer(m, i, head_dim_at(o, i));
+    if (o->mtp)
+        plan_mtp(m, o->n_layers);
+    for (int32_t i = o->mtp; i < o->n_nextn; i++) {
         char name[64];
         add_table(m, layer_name(name, o->n_layers + i, "nextn.eh_proj.weight"), 2 * o->n_embd,
                   o->n_embd, 1.0f);
@@ -683,6 +762,7 @@ static uint64_t put_expert_keys(gguf_writer *w, const toy_options *o)
                 {"expert_used_count", e->n_used},
                 {"expert_feed_forward_length", e->n_ff},
                 {"expert_shared_feed_forward_length", e->n_shared},
+                {"moe_latent_size", e->n_latent},
                 {"leading_dense_block_count", e->old_bias ? 0 : e->n_dense},
                 {"interleave_moe_layer_step", e->step}};
     uint64_t n_keys = 0;
@@ -733,11 +813,6 @@ static void put_each(gguf_writer *w, const toy_options *o, const char *suffix,
         writer_u32(w, (uint32_t)of(o, i));
 }
 
-static int64_t kv_heads_of(const toy_options *o, int32_t layer)
-{
-    return has_encoder(o) ? o->n_heads : has_convolution(o, layer) ? 0 : o->n_heads_kv;
-}
-
 static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
 {
     char name[128];
@@ -777,7 +852,8 @@ static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
         n_keys += 2;
     }
     return n_keys + put_rope_scaling(w, o) + put_expert_keys(w, o) + put_delta_keys(w, o) +
-           put_hyper_keys(w, o) + put_more_keys(w, o);
+           put_hyper_keys(w, o) + put_mamba_keys(w, o) +
+           put_kind_keys(w, o, (int32_t)head_dim_of(o)) + put_more_keys(w, o);
 }
 
 static uint64_t put_split_keys(gguf_writer *w, const model_plan *m, int32_t part)
@@ -814,6 +890,8 @@ static void put_vector(gguf_writer *w, const tensor_plan *t, uint64_t seed)
         float value;
         toy_blocks((uint8_t *)&value, TYPE_F32, 1, t->deviation, toy_random(&state));
         value += t->centre;
+        if (t->n_usual > 0 && i >= t->n_usual)
+            value = 1e30f;
         writer_put(w, &value, sizeof value);
     }
 }

@@ -41,7 +41,9 @@ enum {
     TOY_WINDOW_SINKS = 1 << 18, /* in all but each fourth one */
     TOY_POST_IS_FFN_NORM = 1 << 19,
     TOY_SHORT_CONV = 1 << 20, /* convolutions in every other layer, the first one among them */
-    TOY_GATES_IN_Q = 1 << 21  /* each head's gates after its queries */
+    TOY_GATES_IN_Q = 1 << 21, /* each head's gates after its queries */
+    TOY_ONE_BLOCK = 1 << 22,  /* each layer is one block, with one norm */
+    TOY_BESIDE = 1 << 23      /* state spaces next to attention */
 };
 
 /* A further key under the architecture's prefix; "/NAME": of that name. */
@@ -64,6 +66,7 @@ typedef struct toy_experts {
     bool choice_bias; /* with exp_probs_b.bias */
     bool old_bias;    /* with exp_probs_b, and without a key for n_dense */
     bool fused;       /* gates and ups in one tensor */
+    int32_t n_latent; /* width of what they read and make; 0: that of rows */
     uint32_t type;    /* type of their matrices; 0: that of the others */
 } toy_experts;
 
@@ -85,6 +88,24 @@ typedef struct toy_streams {
     bool ngrams;      /* with a table of n-grams, in front of the second layer */
 } toy_streams;
 
+/* Layers of two kinds, local ones and others, as Gemma 4's are. */
+typedef struct toy_kinds {
+    int32_t period;            /* the last of so many layers sees all; 0: there are no kinds */
+    int32_t local_dim;         /* numbers of a head in local layers */
+    int32_t n_heads_kv_global; /* 0: as in the others */
+    int32_t n_shared;          /* last layers that read other ones' keys and values */
+    int32_t width;             /* embeddings by layer; 0: none */
+    bool wide;                 /* layers that share have twice n_ff, and keys that nobody uses */
+    bool no_values;            /* layers that see all have no attn_v */
+} toy_kinds;
+/* State spaces (Mamba 2). */
+typedef struct toy_mamba {
+    const char *kinds; /* a letter for each layer: M a state space, A attention, F neither */
+    int32_t n_heads, n_groups, dim, state_dim; /* n_heads 0: there are none */
+    float decay;                               /* log decays are about so much times dt */
+    bool without_norm;
+} toy_mamba;
+
 typedef struct toy_options {
     const char *architecture; /* with the tensors that llama does not have */
     uint32_t form;            /* TOY_...: of architectures that come without a word in toy.c */
@@ -103,6 +124,8 @@ typedef struct toy_options {
     bool scales;              /* with scales of Q, of the feed-forward part's output, of experts */
     bool uneven;              /* odd layers have twice the heads, and half of n_ff */
     int32_t n_nextn;          /* blocks after the layers, which have no part in a text */
+    bool mtp;                 /* the first of them is a whole layer, which can draft */
+    bool mtp_alone;           /* and no layer is in front of it */
     bool rope_freqs;          /* with a rope_freqs tensor */
     int32_t rope_freqs_rows;  /* more than 1: of a shape that no model has */
     const char *rope_scaling; /* NULL: none; "linear" or "yarn" with the two numbers below */
@@ -111,6 +134,8 @@ typedef struct toy_options {
     toy_experts experts;
     toy_delta delta;
     toy_streams streams;
+    toy_kinds kinds;
+    toy_mamba mamba;
     const toy_key *keys;     /* NULL: none */
     const char *more_tensor; /* NULL, or the name of a further tensor: n_embd F32 numbers */
 
@@ -138,6 +163,9 @@ toy_options toy_asked(void);
 /* Number of positions that can be copied, saved and kept, of n that a text of such a model has in
  * common with another. */
 int32_t toy_kept(int32_t n);
+/* Returns whether its states are too large to be kept at each block, so that a text may have none
+ * before the place where another one parts from it. */
+bool toy_states_are_rare(void);
 
 /* Writes the model. With n_parts > 1, path is the first part's and ends in -00001-of-0000N.gguf,
  * and the others are next to it. Aborts when the options contradict each other (a width that is

@@ -382,10 +382,17 @@ void matrix_open(void)
         toy.experts.n_shared = toy.experts.n_shared ? 512 : 0;
         if (toy.delta.n_key_heads > 0)
             toy.delta.dim = toy.delta.n_value_heads % 4 == 0 ? 64 : 128;
+        if (toy.mamba.n_heads > 0)
+            toy.mamba.dim = toy.mamba.n_heads == 16 ? 16 : toy.mamba.n_heads == 4 ? 64 : 128;
+        toy.experts.n_latent = toy.experts.n_latent ? 512 : 0;
         if (toy.head_dim > 0) { /* wider than width / heads */
             toy.n_heads = 8;
             toy.v_dim = toy.v_dim > toy.head_dim ? 96 : toy.v_dim ? 32 : 0;
             toy.head_dim = 64;
+        }
+        if (toy.kinds.period > 0) {
+            toy.kinds.local_dim = 32;
+            toy.kinds.width = toy.kinds.width ? 256 : 0;
         }
         open_model(i, &toy);
     }

@@ -163,6 +163,29 @@ TEST(norms_and_biases)
         }
 }
 
+/* Decays and step sizes of a delta net. */
+TEST(decays)
+{
+    static const char *const tensors[] = {"blk.0.ssm_a", "blk.0.ssm_dt.bias",
+                                          "blk.0.ssm_conv1d.weight"};
+    toy_options toy = toy_default();
+    toy.architecture = "qwen35";
+    toy.form = TOY_HEAD_NORMS | TOY_POST_IS_FFN_NORM | TOY_GATES_IN_Q;
+    toy.delta =
+        (toy_delta){.n_key_heads = 2, .n_value_heads = 4, .dim = 16, .period = 2, .decay = 0.3f};
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        const char *path = temp_path("m.gguf");
+        toy_write(path, &toy);
+        damage(path, tensors[i], 0, 0, i % 2 == 1);
+        drey_model *m = open_model(path);
+        drey_engine_options o = plain(m);
+        drey_engine *e = NULL;
+        drey_error err = {0};
+        damaged(drey_engine_open(&e, &o, &err), &err, path, tensors[i], "engine");
+        drey_model_close(&m);
+    }
+}
+
 /* ---- Scores ---- */
 
 /* Tokens are scored with this file. */

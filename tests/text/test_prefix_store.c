@@ -40,6 +40,12 @@ static size_t block_bytes(void)
     return prefix_sizes_of(&spec, N_CONTEXT).block;
 }
 
+static size_t state_bytes(void)
+{
+    const cache_spec spec = model_cache_spec(&target->shape, KV_F16);
+    return prefix_sizes_of(&spec, N_CONTEXT).state + N_CONTEXT * sizeof(int32_t) + 256;
+}
+
 static bool has_states(void)
 {
     return shape_has_states(&target->shape);
@@ -50,10 +56,11 @@ static drey_prefix_options room_for(int n, const char *folder, int n_files)
 {
     size_t block = block_bytes() + N_CONTEXT * sizeof(int32_t) + 256;
     size_t kept = block_bytes() + N_CONTEXT * sizeof(int32_t) + sizeof(prefix_header);
-    const size_t shares = has_states() ? 2 : 1;
-    return (drey_prefix_options){.memory_bytes = shares * (size_t)n * block + 4096,
+    const size_t blocks = (size_t)n * block,
+                 states = blocks > state_bytes() ? blocks : state_bytes();
+    return (drey_prefix_options){.memory_bytes = (has_states() ? 2 * states : blocks) + 4096,
                                  .folder = folder,
-                                 .disk_bytes = shares * (size_t)n_files * kept};
+                                 .disk_bytes = (has_states() ? 2u : 1u) * (size_t)n_files * kept};
 }
 
 /* Files and blocks; states are some more. */
@@ -65,7 +72,9 @@ static void must_be_n(int64_t n, int64_t want)
 /* Positions of n that were known: all, or those up to one of its states. */
 static void must_be_known(int64_t known, int32_t n)
 {
-    if (has_states())
+    if (toy_states_are_rare())
+        assert_true(known % KV_GROUP == 0 && known <= n);
+    else if (has_states())
         assert_true(known % KV_GROUP == 0 && known <= n && known > n - 2 * PREFIX_POSITIONS);
     else
         assert_int_equal(known, n);
@@ -186,9 +195,10 @@ TEST(test_many_texts)
         drey_engine_prefixes(p.engine, &count);
         assert_true(count.blocks <= 5 && count.disk_bytes <= o.disk_bytes && !count.disk_failed);
     }
-    assert_true(count.restored_tokens > 0 && count.copied_tokens > 0);
+    assert_true(count.restored_tokens > 0 && (count.copied_tokens > 0 || toy_states_are_rare()));
     assert_int_equal(count.restored_tokens + count.copied_tokens, n_cached);
-    assert_true(count.kept_blocks > 5 && count.read_blocks > 0 && count.written_blocks > 9);
+    assert_true(toy_states_are_rare() ||
+                (count.kept_blocks > 5 && count.read_blocks > 0 && count.written_blocks > 9));
     place_close(&p);
     place_close(&alone);
 }
@@ -384,15 +394,16 @@ TEST(test_other_session)
     ids[133]++;
     write_text(p.session[1], ids, 220, &got);
     assert_true(drey_session_is_writing(p.session[0]));
-    assert_int_equal(got.stats.copied_tokens, toy_kept(133));
-    assert_int_equal(got.stats.cached_tokens, toy_kept(133));
+    const int32_t copied = toy_states_are_rare() ? 0 : toy_kept(133);
+    assert_int_equal(got.stats.copied_tokens, copied);
+    assert_int_equal(got.stats.cached_tokens, copied);
     assert_int_equal(got.stats.same_tokens, 133);
     write_text(alone.session[0], ids, 220, &plain);
     must_be_same(&plain, &got, "copied");
     check_same_cache(&p.session[1]->target_cache, &alone.session[0]->target_cache, 220 / KV_GROUP);
     drey_session_end(p.session[0]);
     drey_engine_prefixes(p.engine, &count);
-    assert_true(count.copied_tokens == toy_kept(133) && count.blocks == 0);
+    assert_true(count.copied_tokens == copied && count.blocks == 0);
     place_close(&p);
     place_close(&alone);
 }

@@ -184,7 +184,9 @@ TEST(test_sync)
         int32_t known = n_before ? n_before - 1 : 0;
         known = same < known ? same : known;
         known = known < n ? known : n - 1;
-        assert_int_equal(n_kept, known < toy_kept(n_before - 1) ? toy_kept(known) : known);
+        known = known < toy_kept(n_before - 1) ? toy_kept(known) : known;
+        assert_true((int32_t)n_kept == known ||
+                    (toy_states_are_rare() && (int32_t)n_kept < known && n_kept % KV_GROUP == 0));
         int64_t rows = prompt_rows(p.engine);
         write_some(s, 20, &got);
         int32_t n_read = n - (int32_t)n_kept;

@@ -81,6 +81,22 @@ static void join_ref(const delta_row *row)
     }
 }
 
+static void scan_ref(const delta_row *row)
+{
+    const int32_t n = row->n;
+    float e[DELTA_BLOCK + 1];
+    for (int32_t t = 0; t <= n; t++)
+        e[t] = exp_f32(row->exponent[t]);
+    for (int32_t j = 0; j < row->v_dim; j++) {
+        float w = e[n] * row->w[j];
+        for (int32_t t = 0; t < n; t++)
+            w = fmaf(e[t] * row->qk[t], row->past[t][j], w);
+        const float d = row->beta * row->v[j];
+        row->d[j] = d;
+        row->out[j] = fmaf(row->skip, row->v[j], fmaf(row->qk[n], d, w));
+    }
+}
+
 static void end_ref(float *to, const float *s, const delta_records *b)
 {
     float e[DELTA_BLOCK + 1];

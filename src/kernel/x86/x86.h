@@ -16,8 +16,11 @@ void pack_avx2_set(kernel_table *table);
 /* Products of decoded weights: types with blocks of 256, and dot_many of the others. */
 void decoded_avx2_set(kernel_table *table);
 void decoded_avxvnni_set(kernel_table *table);
-/* The coded types. */
-void decoded_avx512_set(kernel_table *table);
+/* One row of types with code books, which comes after these. */
+void books_avx2_set(kernel_table *table);
+void books_avxvnni_set(kernel_table *table);
+/* The coded types, after books_avx2_set; vbmi: the processor has AVX512-VBMI. */
+void decoded_avx512_set(kernel_table *table, bool vbmi);
 /* quantise to ACT_Q8_32 and ACT_Q8_256. */
 void quantise_avx2_set(kernel_table *table);
 /* read, int8_peak and float_peak. */

@@ -15,7 +15,7 @@ static drey_status bind_qkv(binder *b, attention_tensors *t)
     const model_shape *s = &b->layout->shape;
     const attention_shape *a = layer_attention(s, b->layer);
     int64_t n_q = attention_queries(a), n_k = attention_keys(a), n_v = attention_values(a);
-    int64_t k = s->taps.n ? 2 * s->n_embd : s->n_embd;
+    int64_t k = shape_is_eagle(s) ? 2 * s->n_embd : s->n_embd;
     if (shape_has_form(s, FORM_GATED_IN_Q) && a->v_dim != a->head_dim)
         FAIL(b->err, DREY_ERR_UNSUPPORTED,
              "values have %d numbers a head, and queries with their gates %d; drey computes such "
@@ -59,11 +59,11 @@ static drey_status bind_qkv_bias(binder *b, attention_tensors *t)
 static drey_status bind_norm(binder *b, attention_tensors *t)
 {
     const model_shape *s = &b->layout->shape;
-    const bool old = s->taps.n > 0 && binder_has(b, "hidden_norm.weight");
+    const bool old = shape_is_eagle(s) && binder_has(b, "hidden_norm.weight");
     const char *name = old ? "hidden_norm.weight" : "attn_norm_2.weight";
     if (s->arch->norms_sums || shape_has_form(s, FORM_NORMS_AFTER) || s->streams.n > 0)
         return DREY_OK;
-    if (s->taps.n == 0)
+    if (!shape_is_eagle(s))
         return block_bind_norm(b, "attn_norm", &t->norm, &t->norm_bias);
     TRY(bind_vector(b, "attn_norm.weight", s->n_embd, &t->token_norm));
     return bind_vector(b, name, s->n_embd, &t->norm);
@@ -142,7 +142,7 @@ static void attn_norm(model_pass *p, const program_step *s, int32_t from, int32_
     block_norm(p, layer_of(p, s)->attention.norm, layer_of(p, s)->attention.norm_bias, from, to);
 }
 
-/* The norm of a parallel layer, which the feed-forward part reads as well. */
+/* The norm of a layer of which another block reads it as well. */
 static void shared_norm(model_pass *p, const program_step *s, int32_t from, int32_t to,
                         int32_t thread)
 {
@@ -296,7 +296,8 @@ static void write_norm(program_writer *w)
 {
     const layer_layout *y = &w->layout->layer[w->layer];
     const model_shape *s = &w->layout->shape;
-    const bool wide = y->attention.token_norm, shared = y->ffn.parallel;
+    const bool wide = y->attention.token_norm,
+               shared = y->ffn.parallel || shape_has_form(s, FORM_BESIDE);
     if (s->streams.n == 0)
         write_rows(w, wide ? wide_norm : shared ? shared_norm : attn_norm);
     write_reads(w, wide || shared ? BUFFER_WIDE : BUFFER_Y, wide ? 2 * s->n_embd : s->n_embd);

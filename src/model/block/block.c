@@ -190,8 +190,8 @@ static void norm_ffn(model_pass *p, const program_step *s, int32_t from, int32_t
     block_norm(p, layer_of(p, s)->ffn.norm, layer_of(p, s)->ffn.norm_bias, from, to);
 }
 
-static void take_normed(model_pass *p, const program_step *s, int32_t from, int32_t to,
-                        int32_t thread)
+void block_take_normed(model_pass *p, const program_step *s, int32_t from, int32_t to,
+                       int32_t thread)
 {
     (void)s;
     (void)thread;
@@ -204,7 +204,7 @@ static void take_normed(model_pass *p, const program_step *s, int32_t from, int3
 void block_write_ffn_norm(program_writer *w)
 {
     if (w->layout->shape.streams.n == 0)
-        write_rows(w, w->layout->layer[w->layer].ffn.parallel ? take_normed : norm_ffn);
+        write_rows(w, w->layout->layer[w->layer].ffn.parallel ? block_take_normed : norm_ffn);
     write_reads(w, BUFFER_Y, w->layout->shape.n_embd);
 }
 
@@ -219,6 +219,8 @@ drey_status block_bind_norm(binder *b, const char *role, float **norm, float **b
     const model_shape *s = &b->layout->shape;
     char name[64];
     snprintf(name, sizeof name, "%s.weight", role);
+    if (!binder_has(b, name) && binder_has(b, role)) /* Falcon H1's ffn_norm */
+        snprintf(name, sizeof name, "%s", role);
     TRY(bind_vector(b, name, s->n_embd, norm));
     if (!s->arch->layer_norm)
         return DREY_OK;
@@ -246,7 +248,10 @@ static drey_status bind_ffn_norm(binder *b, layer_layout *y)
     if (a->norms_sums || a->forms & FORM_NORMS_AFTER || b->layout->shape.streams.n > 0)
         return DREY_OK;
     if (!(a->forms & FORM_PARALLEL) || binder_has(b, "ffn_norm.weight"))
-        return block_bind_norm(b, a->post_is_ffn_norm ? "post_attention_norm" : "ffn_norm",
+        return block_bind_norm(b,
+                               a->forms & FORM_ONE_BLOCK ? "attn_norm"
+                               : a->post_is_ffn_norm     ? "post_attention_norm"
+                                                         : "ffn_norm",
                                &t->norm, &t->norm_bias);
     t->parallel = true;
     t->norm = y->attention.norm;

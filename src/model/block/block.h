@@ -4,6 +4,7 @@
  *   attention      x += O attend(Q n, K n, V n)         n = norm(x)
  *   cross          x += O attend(Q n, an encoder's output)
  *   delta net      x += Out (norm(o) * silu(Z n))       o = what a state gives for q (delta.h)
+ *   state space    x += Out norm(y * silu(z))           y = what a state gives for C (delta.h)
  *   short conv     x += Out (c * taps of b * x of the rows before)         [b; c; x] = In n
  *   feed-forward   x += Down (act(Gate n) * Up n)
  *   experts        the same of the experts that a router chooses for each row, and of a shared one
@@ -46,7 +47,7 @@ struct block_class {
 };
 
 extern const block_class ends_block, attention_block, cross_block, feed_forward_block,
-    experts_block, short_conv_block, delta_block, per_layer_block;
+    experts_block, short_conv_block, delta_block, mamba_block, per_layer_block;
 /* Hyper connections in front of a layer's first block, and of its other one (hyper_block.c). */
 extern const block_class hyper_block, hyper_ffn_block;
 /* Adds what the last tokens say, in front of a layer; it has a state besides the layer's
@@ -160,6 +161,11 @@ drey_status block_bind_norm(binder *b, const char *role, float **norm, float **b
 drey_status block_bind_slots(binder *b, layer_layout *y);
 /* Adds what the feed-forward part has made: a step of rows. */
 void block_add_ffn(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread);
+/* A step of rows: y = what the norm of a layer's first block has made, for others as well. */
+void block_take_normed(model_pass *p, const program_step *s, int32_t from, int32_t to,
+                       int32_t thread);
+/* Returns whether the model's feed-forward parts have gates. */
+bool block_has_gate(const binder *b);
 /* Writes the step that norms rows for the feed-forward part, after the sum of what came before it;
  * or takes what attention's norm has made of them. */
 void block_write_ffn_norm(program_writer *w);
@@ -169,6 +175,28 @@ void block_activate(model_pass *p, const program_step *s, int32_t from, int32_t 
 /* The mix of a layer with a running state (state/recurrent.h), whose units the threads share. Of
  * the present step's layer compute gets the pass as its user: a row's buffers have its number. */
 void block_recur(model_pass *p, recurrent_rows_fn *compute);
+
+/* Blocks with a running state have these in front of their own tensors (layer_layout.own). */
+typedef struct recur_tensors {
+    recurrent_rows_fn *compute; /* their mix (block_recur) */
+    float *norm;                /* [D]; NULL: attention's, which they share (FORM_BESIDE) */
+    added_tensors added;
+} recur_tensors;
+drey_status block_bind_recur(binder *b, recur_tensors *t, recurrent_rows_fn *compute);
+/* Writes the norm, which the products after it read; the mix; the product of n numbers of a row
+ * with `out`, and the sum. */
+void block_write_recur_norm(program_writer *w);
+void block_write_recur(program_writer *w);
+void block_write_recur_out(program_writer *w, int32_t buffer, int64_t n, const weight *out);
+/* Finds the inputs of a row's convolution, x[n_taps] being its own. Each is `at` bytes into a
+ * record; those of the rows before the block are in `before`, ld numbers apart. */
+void block_conv_inputs(const float **x, const recurrent_row *row, size_t at, const float *before,
+                       int64_t ld, int32_t n_taps);
+/* Copies the inputs of the last n_taps rows of a block, n numbers each, to its end's state. */
+void block_keep_inputs(float *to, uint8_t *const records[RECURRENT_BLOCK], size_t at,
+                       int32_t n_taps, int64_t n);
+/* log(1 + exp(x)) */
+double block_softplus(double x);
 /* Attention of the rows whose queries are in the workspace: to their own cache, or to what an
  * encoder has put out (cache_cross). DREY_ERR_IO: what is away. */
 drey_status block_attend(model_pass *p, bool cross, drey_error *err);

@@ -63,6 +63,13 @@ static size_t record_bytes(const store_shape *s)
     return (size_t)s->n_key_heads * unit_bytes(s);
 }
 
+/* Bytes from the beginning of a record to a unit's inputs. */
+static size_t inputs_at(const store_shape *s, int32_t unit)
+{
+    return (size_t)unit * unit_bytes(s) + decay_bytes(s) +
+           (size_t)(1 + n_shared(s)) * (size_t)s->v_dim * sizeof(float);
+}
+
 static delta_record record_of(const store_shape *s, int32_t unit, uint8_t *record)
 {
     uint8_t *at = record + (size_t)unit * unit_bytes(s);
@@ -98,15 +105,13 @@ static void end_matrix(const store_shape *s, const delta_kernel *kernel, int32_t
 static void end(const store_shape *s, const kernel_table *kernels, int32_t unit, float *to,
                 const float *from, uint8_t *const records[RECURRENT_BLOCK])
 {
-    const int64_t n = matrix_numbers(s), n_inputs = (int64_t)n_parts(s) * s->v_dim;
+    const int64_t n = matrix_numbers(s);
     delta_record r[RECURRENT_BLOCK];
     for (int32_t t = 0; t < RECURRENT_BLOCK; t++)
         r[t] = record_of(s, unit, records[t]);
     for (int32_t head = 0; head < n_shared(s); head++, to += n, from += n)
         end_matrix(s, kernels->delta, head, to, from, r);
-    for (int32_t t = 0; t < s->n_taps; t++)
-        memcpy(to + t * n_inputs, r[RECURRENT_BLOCK - s->n_taps + t].inputs,
-               (size_t)n_inputs * sizeof *to);
+    block_keep_inputs(to, records, inputs_at(s, unit), s->n_taps, (int64_t)n_parts(s) * s->v_dim);
 }
 
 static const recurrent_class delta_class = {.store = RECURRENT_STORE("a gated delta net"),
@@ -136,16 +141,15 @@ enum {
 };
 
 typedef struct delta_tensors {
+    recur_tensors recur;
     weight *in;    /* [(2 K + V) S][D]; without z [K][(2 + 2 V / K) S][D]: q, k, v, z of a unit */
     weight *z;     /* [V S][D] */
     weight *beta;  /* [V][D]; without alpha [K][2 V / K][D]: betas and alphas of a unit */
     weight *alpha; /* [V][D] */
     weight *out;   /* [D][V S] */
-    float *norm;   /* [D] */
     float *taps;   /* [n_taps + 1][(2 K + V) S] */
     float *dt, *a; /* [V] twice */
     float *head_norm; /* [S] */
-    added_tensors added;
 } delta_tensors;
 
 static const delta_tensors *tensors_of(const model_pass *p, const program_step *s)
@@ -185,6 +189,8 @@ static drey_status bind_in(binder *b, delta_tensors *t)
     return bind_matrix(b, "attn_gate.weight", values(r), s->n_embd, &t->z);
 }
 
+static recurrent_rows_fn compute;
+
 static drey_status bind(binder *b, layer_layout *y)
 {
     const model_shape *s = &b->layout->shape;
@@ -202,9 +208,7 @@ static drey_status bind(binder *b, layer_layout *y)
     TRY(bind_vector(b, "ssm_dt.bias", r->n_v_heads, &t->dt));
     TRY(bind_vector(b, "ssm_a", r->n_v_heads, &t->a));
     TRY(bind_vector(b, "ssm_norm.weight", r->head_dim, &t->head_norm));
-    if (s->streams.n == 0)
-        TRY(bind_vector(b, "attn_norm.weight", s->n_embd, &t->norm));
-    return block_bind_sums(b, "attn_norm", &t->added);
+    return block_bind_recur(b, &t->recur, compute);
 }
 
 /* ---- A unit's rows ---- */
@@ -280,12 +284,9 @@ static void convolve(const unit_job *j, int32_t i, int32_t part, float *y)
     const store_shape *s = &j->s;
     const float *before = j->state + n_shared(s) * matrix_numbers(s);
     const float *x[DELTA_MOST_TAPS];
-    for (int32_t tap = 0; tap <= s->n_taps; tap++) {
-        const int32_t t = j->rows[i].n - 1 - s->n_taps + tap; /* below 0: before the block */
-        const float *inputs = t < 0 ? before + (int64_t)(s->n_taps + t) * n_parts(s) * s->v_dim
-                                    : record_at(j, i, t).inputs;
-        x[tap] = inputs + part * s->v_dim;
-    }
+    const int32_t first = part * s->v_dim;
+    block_conv_inputs(x, &j->rows[i], inputs_at(s, j->unit) + (size_t)first * sizeof *y,
+                      before + first, (int64_t)n_parts(s) * s->v_dim, s->n_taps);
     const recurrent_shape *r = &j->p->r->layout->shape.recurrent;
     j->kernel->conv(y,
                     &(conv_taps){.x = x,
@@ -321,10 +322,8 @@ static void read_gates(const unit_job *j, int32_t i, int32_t head, float *beta, 
     const int32_t h = head_of(j, head), n = n_shared(&j->s);
     const float *both = row_of(j, DELTA_BETA, i) + (j->t->alpha ? h : j->unit * 2 * n + head);
     const float alpha = j->t->alpha ? row_of(j, DELTA_ALPHA, i)[h] : both[n];
-    const double x = (double)alpha + (double)j->t->dt[h];
-    const double softplus = x > 30 ? x : log_f64(1.0 + exp_f64(x));
     *beta = (float)(1.0 / (1.0 + exp_f64(-(double)*both)));
-    *decay = softplus * (double)j->t->a[h];
+    *decay = block_softplus((double)alpha + (double)j->t->dt[h]) * (double)j->t->a[h];
 }
 
 /* out = norm(out) * silu(z), or sigmoid(z), of a head. */
@@ -399,42 +398,17 @@ static void compute(void *user, int32_t thread, int32_t unit, const float *state
 
 /* ---- Steps ---- */
 
-static void norm(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
-{
-    (void)thread;
-    block_norm(p, tensors_of(p, s)->norm, NULL, from, to);
-}
-
-static drey_status mix(model_pass *p, const program_step *s, drey_error *err)
-{
-    (void)s;
-    (void)err;
-    block_recur(p, compute);
-    return DREY_OK;
-}
-
-static void add(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
-{
-    (void)thread;
-    block_add(p, &tensors_of(p, s)->added, from, to);
-}
-
 static void write(program_writer *w)
 {
     const delta_tensors *t = w->layout->layer[w->layer].own;
-    const model_shape *s = &w->layout->shape;
-    if (s->streams.n == 0)
-        write_rows(w, norm);
-    write_reads(w, BUFFER_Y, s->n_embd);
+    block_write_recur_norm(w);
     write_product(
         w,
         (written_product[]){
             {t->in, DELTA_IN}, {t->z, DELTA_Z}, {t->beta, DELTA_BETA}, {t->alpha, DELTA_ALPHA}},
         4);
-    write_mix(w, mix);
-    write_reads(w, DELTA_OUT, values(&s->recurrent));
-    write_product(w, &(written_product){t->out, BUFFER_Y}, 1);
-    write_rows(w, add);
+    block_write_recur(w);
+    block_write_recur_out(w, DELTA_OUT, values(&w->layout->shape.recurrent), t->out);
 }
 
 const block_class delta_block = {.name = "delta net",

@@ -9,7 +9,7 @@
 /* Numbers of a row of BUFFER_WIDE. */
 static int64_t wide_numbers(const model_shape *s)
 {
-    if (shape_has_form(s, FORM_PARALLEL) || s->lookup.width > 0)
+    if (shape_has_form(s, FORM_PARALLEL | FORM_BESIDE) || s->lookup.width > 0)
         return s->n_embd;
     if (s->streams.n > 0)
         return s->streams.n;
@@ -33,12 +33,13 @@ const block_class ends_block = {.name = "ends", .needs = needs};
 
 /* ---- In front of the layers ---- */
 
-/* Rows of a layer after a target: its states, one below the other, become one of this model. */
+/* Rows of a layer after a target: its states, one below the other, become one of this model; of an
+ * MTP block each token with the state before it. */
 static drey_status fuse(model_pass *p, const program_step *s, drey_error *err)
 {
     (void)s;
     (void)err;
-    weight *fuse = p->r->layout->fuse;
+    weight *fuse = p->r->layout->after.fuse;
     if (pass_take_tapped(p))
         pass_open_product(p, &(product){fuse, p->r->ws->x, pass_embd_ld(p)}, 1);
     else if (!weights_loaded(p->r->weights))
@@ -56,7 +57,7 @@ static drey_status embed(model_pass *p, const program_step *s, drey_error *err)
 
 void write_beginning(program_writer *w)
 {
-    if (w->layout->fuse)
+    if (w->layout->after.fuse)
         write_mix(w, fuse);
     write_mix(w, embed);
 }

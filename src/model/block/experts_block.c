@@ -5,6 +5,9 @@
  *         w_e (Down_e act(Gate_e m + bias, Up_e m + bias) + bias), biases where there are some,
  *       + sigmoid(s . m) * (the shared expert's), where there is one
  *
+ * Latent experts read Latent_down m in place of m, and Latent_up makes a row of their sum, before
+ * the shared expert's is added.
+ *
  * A row's sum has one order and one place, step_sum: neither slots nor waves, other rows or threads
  * can show in it. Experts are multiplied with in waves and batches (weights/experts.h):
  *
@@ -38,8 +41,8 @@ static const router_shape *router_of(const model_pass *p)
 
 /* ---- Buffers ---- */
 
-/* V is B n_used, a row for each expert that a row takes, sorted by expert. Gate and up have a batch
- * of them, or a shared expert's rows. */
+/* V is B n_used, a row for each expert that a row takes, sorted by expert. L is D, or the width of
+ * latent experts. Gate and up have a batch of them, or a shared expert's rows. */
 enum {
     EXPERTS_ROUTER = FFN_OTHERS, /* [B][n_experts]: logits, and then the weights of all */
     EXPERTS_CHOSEN,              /* int32_t [B][n_used] */
@@ -47,7 +50,8 @@ enum {
     EXPERTS_PLACE,               /* int32_t [B][n_used]: which of V it is */
     EXPERTS_SHARED,              /* [B][D]: of the shared expert, */
     EXPERTS_SHARED_WEIGHT,       /* float [B]: and what it counts */
-    EXPERTS_ROWS,                /* [V][D]: normed rows, and then what their experts make of them */
+    EXPERTS_ROWS,                /* [V][L]: normed rows, and then what their experts make of them */
+    EXPERTS_LATENT,              /* [B][L]: inputs of latent experts, and then sums */
     EXPERTS_RUNS,                /* run_list */
     EXPERTS_AT,                  /* int32_t [n_experts]: of a run of a batch, in gate and up */
     EXPERTS_ACTS,                /* void * [n_experts][ACT_KINDS] of a batch: in the pass's acts */
@@ -66,6 +70,11 @@ static int32_t batch_rows(const model_shape *s, int32_t n_rows)
     return max_i32(n_rows, s->experts.router.n_used);
 }
 
+static int64_t width_of(const model_shape *s)
+{
+    return s->experts.n_latent > 0 ? s->experts.n_latent : s->n_embd;
+}
+
 static void needs(buffer_needs *n)
 {
     const model_shape *s = n->shape;
@@ -82,13 +91,15 @@ static void needs(buffer_needs *n)
     need_bytes(n, EXPERTS_PLACE, n_chosen * sizeof(int32_t));
     need_rows(n, EXPERTS_SHARED, shared ? n->n_rows : 0, s->n_embd);
     need_bytes(n, EXPERTS_SHARED_WEIGHT, shared ? (size_t)n->n_rows * sizeof(float) : 0);
-    need_rows(n, EXPERTS_ROWS, (int32_t)n_chosen, s->n_embd);
+    need_rows(n, EXPERTS_ROWS, (int32_t)n_chosen, width_of(s));
+    need_rows(n, EXPERTS_LATENT, e->n_latent > 0 ? n->n_rows : 0, e->n_latent);
     need_bytes(n, EXPERTS_RUNS, sizeof(run_list) + n_experts * sizeof(expert_run));
     need_bytes(n, EXPERTS_AT, n_experts * sizeof(int32_t));
     need_bytes(n, EXPERTS_ACTS, n_experts * ACT_KINDS * sizeof(void *));
     need_bytes(n, EXPERTS_PRODUCTS, 2 * n_experts * sizeof(expert_product));
     need_bytes(n, EXPERTS_WORTH, n_experts * sizeof(float));
-    need_acts(n, batch, max_i64(n_ff, s->n_embd), min_i32(batch, e->router.n_experts));
+    need_acts(n, batch, max_i64(max_i64(n_ff, s->n_embd), e->n_latent),
+              min_i32(batch, e->router.n_experts));
 }
 
 /* ---- Tensors ---- */
@@ -98,18 +109,24 @@ drey_status block_bind_slots(binder *b, layer_layout *y)
     static const char *const names[EXPERT_MATRICES] = {"ffn_gate_exps.weight", "ffn_up_exps.weight",
                                                        "ffn_down_exps.weight"};
     const model_shape *s = &b->layout->shape;
-    int32_t n_ff = s->experts.n_ff;
+    const int64_t n_ff = s->experts.n_ff, width = width_of(s);
     expert_layer *of = b->arena ? &b->layout->experts[b->layer] : NULL;
-    bool fused = binder_has(b, "ffn_gate_up_exps.weight");
+    const bool fused = binder_has(b, "ffn_gate_up_exps.weight"), gate = block_has_gate(b);
     y->experts.of = of;
     if (of)
         of->n_experts = s->experts.router.n_experts;
     if (fused)
-        TRY(bind_experts_of(b, of, EXPERT_GATE, 2, "ffn_gate_up_exps.weight", s->n_embd, n_ff));
-    for (int32_t i = fused ? EXPERT_DOWN : EXPERT_GATE; i < EXPERT_MATRICES; i++) {
+        TRY(bind_experts_of(b, of, EXPERT_GATE, 2, "ffn_gate_up_exps.weight", width, n_ff));
+    for (int32_t i = fused  ? EXPERT_DOWN
+                     : gate ? EXPERT_GATE
+                            : EXPERT_UP;
+         i < EXPERT_MATRICES; i++) {
         bool down = i == EXPERT_DOWN;
-        TRY(bind_experts_of(b, of, i, 1, names[i], down ? n_ff : s->n_embd,
-                            down ? s->n_embd : n_ff));
+        TRY(bind_experts_of(b, of, i, 1, names[i], down ? n_ff : width, down ? width : n_ff));
+    }
+    if (of && !fused && !gate) {
+        of->matrix[EXPERT_GATE] = of->matrix[EXPERT_UP];
+        of->matrix[EXPERT_GATE].n_groups = 0;
     }
     return DREY_OK;
 }
@@ -152,7 +169,9 @@ static drey_status bind_shared(binder *b, layer_layout *y)
     const int64_t d = s->n_embd, n_ff = s->experts.n_ff_shared;
     if (n_ff == 0)
         return DREY_OK;
-    TRY(bind_matrix(b, dense ? "ffn_gate.weight" : "ffn_gate_shexp.weight", n_ff, d, &y->ffn.gate));
+    if (block_has_gate(b))
+        TRY(bind_matrix(b, dense ? "ffn_gate.weight" : "ffn_gate_shexp.weight", n_ff, d,
+                        &y->ffn.gate));
     TRY(bind_matrix(b, dense ? "ffn_up.weight" : "ffn_up_shexp.weight", n_ff, d, &y->ffn.up));
     return bind_matrix(b, dense ? "ffn_down.weight" : "ffn_down_shexp.weight", d, n_ff,
                        &y->ffn.down);
@@ -175,6 +194,10 @@ static drey_status bind(binder *b, layer_layout *y)
     const int64_t d = s->n_embd, n = s->experts.router.n_experts, n_ff = s->experts.n_ff_shared;
     expert_tensors *t = &y->experts;
     TRY(bind_matrix(b, "ffn_gate_inp.weight", n, d, &t->router));
+    if (s->experts.n_latent > 0) {
+        TRY(bind_matrix(b, "ffn_latent_down.weight", s->experts.n_latent, d, &t->latent_down));
+        TRY(bind_matrix(b, "ffn_latent_up.weight", d, s->experts.n_latent, &t->latent_up));
+    }
     TRY(bind_shared(b, y));
     TRY(bind_norms(b, t));
     TRY(bind_vector_if(b, "exp_probs_b.bias", n, &t->choice_bias));
@@ -301,15 +324,16 @@ static void step_gather(model_pass *p, int32_t from, int32_t to, int32_t thread)
 {
     (void)thread;
     const int32_t *place = mix_buffer(p, EXPERTS_PLACE);
-    float *rows = mix_buffer(p, EXPERTS_ROWS);
+    const workspace_buffer *rows = block_buffer(p, p->walk.step, EXPERTS_ROWS);
     const model_shape *s = &p->r->layout->shape;
     const bool weighed = shape_has_form(s, FORM_WEIGHED_INPUTS);
-    int64_t n_used = router_of(p)->n_used, ld = pass_embd_ld(p);
+    const float *all = s->experts.n_latent > 0 ? mix_buffer(p, EXPERTS_LATENT) : p->r->ws->y;
+    const int64_t n_used = router_of(p)->n_used, n = width_of(s);
     for (int64_t i = from * n_used; i < to * n_used; i++) {
-        float *row = rows + place[i] * ld;
-        memcpy(row, p->r->ws->y + i / n_used * ld, (size_t)s->n_embd * sizeof(float));
+        float *row = (float *)rows->at + place[i] * rows->ld;
+        memcpy(row, all + i / n_used * rows->ld, (size_t)n * sizeof(float));
         if (weighed)
-            pass_scale(row, ((float *)mix_buffer(p, EXPERTS_WEIGHT))[i], s->n_embd);
+            pass_scale(row, ((float *)mix_buffer(p, EXPERTS_WEIGHT))[i], n);
     }
 }
 
@@ -499,19 +523,27 @@ static void scale_by(float *x, const float *scale, int32_t expert, int64_t n)
         pass_scale(x, scale[expert], n);
 }
 
+static bool has_gates(const expert_layer *l)
+{
+    return l->matrix[EXPERT_GATE].n_groups > 0;
+}
+
 /* Biases and activation, quantised for Down. */
 static void activate(const model_pass *p, int32_t i)
 {
     const expert_tensors *e = experts_of(p);
+    const bool gated = has_gates(wave_of(p)->layer);
     const int32_t first = ((int32_t *)mix_buffer(p, EXPERTS_AT))[i];
     expert_run run = wave_of(p)->run[i];
     for (int32_t row = first; row < first + run.n; row++) {
         float *gate = block_row(p, p->walk.step, FFN_GATE, row);
-        float *up = block_row(p, p->walk.step, FFN_UP, row);
-        scale_by(gate, e->gate_scale, run.expert, p->source_k);
-        scale_by(up, e->up_scale, run.expert, p->source_k);
-        add_bias(p, gate, e->gate_bias, run.expert, p->source_k);
-        add_bias(p, up, e->up_bias, run.expert, p->source_k);
+        float *up = gated ? block_row(p, p->walk.step, FFN_UP, row) : NULL;
+        scale_by(gate, gated ? e->gate_scale : e->up_scale, run.expert, p->source_k);
+        add_bias(p, gate, gated ? e->gate_bias : e->up_bias, run.expert, p->source_k);
+        if (gated) {
+            scale_by(up, e->up_scale, run.expert, p->source_k);
+            add_bias(p, up, e->up_bias, run.expert, p->source_k);
+        }
         pass_activate(p->r, &e->act, gate, up, p->source_k);
     }
     quantise_run(p, i, block_row(p, p->walk.step, FFN_GATE, first));
@@ -576,15 +608,18 @@ static void begin_up(model_pass *p)
     const expert_wave *v = wave_of(p);
     const expert_matrix *of = v->layer->matrix;
     const int32_t *first = mix_buffer(p, EXPERTS_AT);
+    const workspace_buffer *rows = block_buffer(p, p->walk.step, EXPERTS_ROWS);
+    const bool gated = has_gates(v->layer);
     expert_product *to = mix_buffer(p, EXPERTS_PRODUCTS);
-    pass_set_source(p, mix_buffer(p, EXPERTS_ROWS), pass_embd_ld(p), of[EXPERT_UP].all->form.k,
+    pass_set_source(p, rows->at, rows->ld, of[EXPERT_UP].all->form.k,
                     (weight *[]){of[EXPERT_GATE].all, of[EXPERT_UP].all}, 2);
     place_acts(p);
     each_run(p, quantise_in);
     for (int32_t i = v->from; i < v->to; i++) {
         show_input(p, i, of[EXPERT_GATE].all, p->source + v->run[i].first * p->source_ld);
-        to = add_product(p, to, i, EXPERT_GATE, FFN_GATE, first[i]);
-        to = add_product(p, to, i, EXPERT_UP, FFN_UP, first[i]);
+        if (gated)
+            to = add_product(p, to, i, EXPERT_GATE, FFN_GATE, first[i]);
+        to = add_product(p, to, i, EXPERT_UP, gated ? FFN_UP : FFN_GATE, first[i]);
     }
     begin_products(p, to);
 }
@@ -623,12 +658,12 @@ static void step_sum(model_pass *p, const program_step *at, int32_t from, int32_
     const float *counts = block_buffer(p, at, EXPERTS_WEIGHT)->at;
     const float *shared_weight = block_buffer(p, at, EXPERTS_SHARED_WEIGHT)->at;
     int32_t n_used = router_of(p)->n_used;
-    int64_t n = p->r->layout->shape.n_embd, ld = pass_embd_ld(p);
+    const int64_t n = width_of(&p->r->layout->shape), ld = pass_embd_ld(p);
     const expert_tensors *e = experts_of(p);
-    bool shared = p->r->layout->layer[p->layer].ffn.up;
+    const bool shared = p->r->layout->layer[p->layer].ffn.up && !e->latent_up;
     const bool weighed = shape_has_form(&p->r->layout->shape, FORM_WEIGHED_INPUTS);
     for (int32_t i = from; i < to; i++) {
-        float *y = p->r->ws->y + i * ld;
+        float *y = e->latent_up ? block_row(p, at, EXPERTS_LATENT, i) : p->r->ws->y + i * ld;
         memset(y, 0, (size_t)n * sizeof *y);
         for (int64_t j = (int64_t)i * n_used; j < (int64_t)(i + 1) * n_used; j++) {
             float *of = block_row(p, at, EXPERTS_ROWS, place[j]);
@@ -645,6 +680,16 @@ static void step_sum(model_pass *p, const program_step *at, int32_t from, int32_
             add_weighted(y, block_row(p, at, EXPERTS_SHARED, i),
                          e->shared_gate ? shared_weight[i] : 1.0f, n);
     }
+}
+
+/* Adds the shared expert's to what Latent_up has made. */
+static void step_shared(model_pass *p, const program_step *at, int32_t from, int32_t to,
+                        int32_t thread)
+{
+    (void)thread;
+    for (int32_t i = from; i < to; i++)
+        p->r->kernels->add(p->r->ws->y + i * pass_embd_ld(p), block_row(p, at, EXPERTS_SHARED, i),
+                           p->r->layout->shape.n_embd);
 }
 
 /* ---- Steps ---- */
@@ -706,9 +751,11 @@ static void write_one_input(program_writer *w)
     const expert_tensors *y = &w->layout->layer[w->layer].experts;
     block_write_ffn_norm(w);
     write_product(w,
-                  (written_product[]){
-                      {y->router, EXPERTS_ROUTER}, {shared->gate, FFN_GATE}, {shared->up, FFN_UP}},
-                  3);
+                  (written_product[]){{y->router, EXPERTS_ROUTER},
+                                      {y->latent_down, EXPERTS_LATENT},
+                                      {shared->gate, FFN_GATE},
+                                      {shared->up, shared->gate ? FFN_UP : FFN_GATE}},
+                  4);
     write_mix(w, choose);
     if (shared->up)
         write_shared(w, shared);
@@ -716,6 +763,7 @@ static void write_one_input(program_writer *w)
 
 static void write(program_writer *w)
 {
+    const expert_tensors *y = &w->layout->layer[w->layer].experts;
     if (w->layout->layer[w->layer].experts.norm.router)
         write_beside(w);
     else
@@ -723,6 +771,12 @@ static void write(program_writer *w)
     write_mix(w, up);
     write_mix(w, down);
     write_rows(w, step_sum);
+    if (y->latent_up) {
+        write_reads(w, EXPERTS_LATENT, w->layout->shape.experts.n_latent);
+        write_product(w, &(written_product){y->latent_up, BUFFER_Y}, 1);
+        if (w->layout->layer[w->layer].ffn.up)
+            write_rows(w, step_shared);
+    }
     write_rows(w, block_add_ffn);
 }
 

@@ -6,7 +6,7 @@
 #include "model/pass_steps.h"
 #include "model/workspace.h"
 
-static bool has_gate(const binder *b)
+bool block_has_gate(const binder *b)
 {
     ffn_kind kind = b->layout->shape.arch->ffn;
     if (kind == FFN_RELU)
@@ -31,7 +31,7 @@ static drey_status bind(binder *b, layer_layout *y)
 {
     const model_shape *s = &b->layout->shape;
     feed_forward_tensors *t = &y->ffn;
-    const bool gate = has_gate(b);
+    const bool gate = block_has_gate(b);
     const int64_t d = s->n_embd, n = s->layer[b->layer].n_ff;
     if (s->arch->gate_in_up) {
         TRY(bind_rows(b, "ffn_up.weight", 2 * n, 0, n, d, "ffn_gate.weight", &t->gate));

@@ -1,6 +1,9 @@
 /* Rows of a layer with a running state: see block.h and state/recurrent.h. */
 #include <stdatomic.h>
+#include <string.h>
 
+#include "base/fmath.h"
+#include "model/binder.h"
 #include "model/block/block.h"
 #include "model/pass_steps.h"
 #include "model/workspace.h"
@@ -84,4 +87,83 @@ void block_recur(model_pass *p, recurrent_rows_fn *compute)
                            present_place(p).index);
     if (p->r->trace)
         trace_add(p->r->trace, 0, TRACE_ATTEND, start, clock_ns(), p->n_rows);
+}
+
+/* ---- Alike in all blocks ---- */
+
+static const recur_tensors *tensors_of(const model_pass *p, const program_step *s)
+{
+    return layer_of(p, s)->own;
+}
+
+drey_status block_bind_recur(binder *b, recur_tensors *t, recurrent_rows_fn *compute)
+{
+    const model_shape *s = &b->layout->shape;
+    t->compute = compute;
+    if (!shape_has_form(s, FORM_BESIDE) && s->streams.n == 0)
+        TRY(bind_vector(b, "attn_norm.weight", s->n_embd, &t->norm));
+    return block_bind_sums(b, "attn_norm", &t->added);
+}
+
+static void norm(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    block_norm(p, tensors_of(p, s)->norm, NULL, from, to);
+}
+
+static drey_status mix(model_pass *p, const program_step *s, drey_error *err)
+{
+    (void)err;
+    block_recur(p, tensors_of(p, s)->compute);
+    return DREY_OK;
+}
+
+static void add(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    block_add(p, &tensors_of(p, s)->added, from, to);
+}
+
+void block_write_recur_norm(program_writer *w)
+{
+    const recur_tensors *t = w->layout->layer[w->layer].own;
+    if (w->layout->shape.streams.n == 0)
+        write_rows(w, t->norm ? norm : block_take_normed);
+    write_reads(w, BUFFER_Y, w->layout->shape.n_embd);
+}
+
+void block_write_recur(program_writer *w)
+{
+    write_mix(w, mix);
+}
+
+void block_write_recur_out(program_writer *w, int32_t buffer, int64_t n, const weight *out)
+{
+    write_reads(w, buffer, n);
+    write_product(w, &(written_product){out, BUFFER_Y}, 1);
+    write_rows(w, add);
+}
+
+/* ---- Convolutions ---- */
+
+void block_conv_inputs(const float **x, const recurrent_row *row, size_t at, const float *before,
+                       int64_t ld, int32_t n_taps)
+{
+    for (int32_t tap = 0; tap <= n_taps; tap++) {
+        const int32_t t = row->n - 1 - n_taps + tap; /* below 0: before the block */
+        x[tap] = t < 0 ? before + (n_taps + t) * ld
+                       : (const float *)(const void *)(row->records[t] + at);
+    }
+}
+
+void block_keep_inputs(float *to, uint8_t *const records[RECURRENT_BLOCK], size_t at,
+                       int32_t n_taps, int64_t n)
+{
+    for (int32_t i = 0; i < n_taps; i++)
+        memcpy(to + i * n, records[RECURRENT_BLOCK - n_taps + i] + at, (size_t)n * sizeof *to);
+}
+
+double block_softplus(double x)
+{
+    return x > 30 ? x : log_f64(1.0 + exp_f64(x));
 }

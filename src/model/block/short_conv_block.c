@@ -42,20 +42,18 @@ static int64_t state_numbers(const store_shape *s) /* [n_taps][n_channels] */
     return (int64_t)s->n_taps * n_channels(s);
 }
 
-static const float *u_of(const store_shape *s, int32_t unit, const uint8_t *record)
+/* Bytes from the beginning of a record to a unit's u. */
+static size_t u_at(const store_shape *s, int32_t unit)
 {
-    return (const float *)(const void *)record + unit * n_channels(s);
+    return (size_t)(unit * n_channels(s)) * sizeof(float);
 }
 
 static void end(const store_shape *s, const kernel_table *kernels, int32_t unit, float *to,
                 const float *from, uint8_t *const records[RECURRENT_BLOCK])
 {
-    const int32_t n = n_channels(s);
     (void)kernels;
     (void)from;
-    for (int32_t i = 0; i < s->n_taps; i++)
-        memcpy(to + i * n, u_of(s, unit, records[RECURRENT_BLOCK - s->n_taps + i]),
-               (size_t)n * sizeof *to);
+    block_keep_inputs(to, records, u_at(s, unit), s->n_taps, n_channels(s));
 }
 
 static const recurrent_class conv_class = {.store = RECURRENT_STORE("a short convolution"),
@@ -83,16 +81,17 @@ static void needs(buffer_needs *n)
 }
 
 typedef struct conv_tensors {
+    recur_tensors recur;
     weight *in, *out; /* [3 D][D], [D][D] */
-    float *norm;      /* [D] */
     float *taps;      /* [D][n_taps + 1] */
-    added_tensors added;
 } conv_tensors;
 
 static const conv_tensors *tensors_of(const model_pass *p, const program_step *s)
 {
     return layer_of(p, s)->own;
 }
+
+static recurrent_rows_fn compute;
 
 static drey_status bind(binder *b, layer_layout *y)
 {
@@ -101,14 +100,7 @@ static drey_status bind(binder *b, layer_layout *y)
     TRY(bind_matrix(b, "shortconv.in_proj.weight", 3 * (int64_t)s->n_embd, s->n_embd, &t->in));
     TRY(bind_matrix(b, "shortconv.out_proj.weight", s->n_embd, s->n_embd, &t->out));
     TRY(bind_vectors(b, "shortconv.conv.weight", s->recurrent.n_taps + 1, s->n_embd, &t->taps));
-    TRY(bind_vector(b, "attn_norm.weight", s->n_embd, &t->norm));
-    return block_bind_sums(b, "attn_norm", &t->added);
-}
-
-static void norm(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
-{
-    (void)thread;
-    block_norm(p, tensors_of(p, s)->norm, NULL, from, to);
+    return block_bind_recur(b, &t->recur, compute);
 }
 
 /* y of n channels: taps [n][n_taps + 1]. */
@@ -134,11 +126,7 @@ static void compute_row(const model_pass *p, const store_shape *s, int32_t unit,
     float *record = (float *)(void *)row->records[own] + first;
     for (int32_t i = 0; i < n; i++)
         record[i] = b[i] * x[i];
-    for (int32_t j = 0; j <= s->n_taps; j++) {
-        const int32_t in_block = own - s->n_taps + j; /* the record, or before the block */
-        u[j] = in_block < 0 ? state + (s->n_taps + in_block) * n
-                            : u_of(s, unit, row->records[in_block]);
-    }
+    block_conv_inputs(u, row, u_at(s, unit), state, n, s->n_taps);
     convolve(block_row(p, at, CONV_OUT, row->row) + first, c,
              tensors_of(p, at)->taps + first * (s->n_taps + 1), u, s->n_taps, n);
 }
@@ -154,31 +142,13 @@ static void compute(void *user, int32_t thread, int32_t unit, const float *state
         compute_row(p, &s, unit, state, &rows[i]);
 }
 
-static drey_status mix(model_pass *p, const program_step *s, drey_error *err)
-{
-    (void)s;
-    (void)err;
-    block_recur(p, compute);
-    return DREY_OK;
-}
-
-static void add(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
-{
-    (void)thread;
-    block_add(p, &tensors_of(p, s)->added, from, to);
-}
-
 static void write(program_writer *w)
 {
     const conv_tensors *t = w->layout->layer[w->layer].own;
-    const model_shape *s = &w->layout->shape;
-    write_rows(w, norm);
-    write_reads(w, BUFFER_Y, s->n_embd);
+    block_write_recur_norm(w);
     write_product(w, &(written_product){t->in, CONV_IN}, 1);
-    write_mix(w, mix);
-    write_reads(w, CONV_OUT, s->n_embd);
-    write_product(w, &(written_product){t->out, BUFFER_Y}, 1);
-    write_rows(w, add);
+    block_write_recur(w);
+    block_write_recur_out(w, CONV_OUT, w->layout->shape.n_embd, t->out);
 }
 
 const block_class short_conv_block = {.name = "short convolution",

@@ -32,11 +32,22 @@ static const shaped shapes[] = {
 enum { SHAPED = sizeof shapes / sizeof *shapes };
 
 static const char *names[MAX_NAMES];
-static kernel_table evex, emulated;
+static kernel_table evex, emulated, plain;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 void emulated_avxvnni_matmul_init(kernel_table *table);
 void emulated_amx_matmul_init(kernel_table *table);
+
+/* Makes the coded types what they are on processors with AVX-512 and without VBMI. */
+static void plain_build(void)
+{
+    plain = *kernel_select_shape("avx512", 0);
+#define SET_CODED(TYPE, name, act, block_k, block_bytes)                                           \
+    plain.matmul[TYPE_##TYPE] = kernel_select("avx2")->matmul[TYPE_##TYPE];
+    KERNEL_CODED_TYPES(SET_CODED)
+#undef SET_CODED
+    decoded_avx512_set(&plain, false);
+}
 
 static void names_build(void)
 {
@@ -55,6 +66,8 @@ static void names_build(void)
     emulated.shape = SHAPE_EARLY;
     emulated_amx_matmul_init(&emulated);
     emulated.tier = names[n++] = "amx (emulated)";
+    plain_build();
+    plain.tier = names[n++] = "avx512 (without VBMI)";
 }
 
 const char *const *test_tiers(void)
@@ -70,6 +83,8 @@ const kernel_table *test_table(const char *tier)
         return &evex;
     if (emulated.tier && strcmp(tier, emulated.tier) == 0)
         return &emulated;
+    if (plain.tier && strcmp(tier, plain.tier) == 0)
+        return &plain;
     for (int i = 0; i < SHAPED; i++)
         if (strcmp(tier, shapes[i].name) == 0)
             return kernel_select_shape(shapes[i].tier, shapes[i].shape);

@@ -5,7 +5,8 @@
  *                         vpdpwssd, which does the same to the same registers
  *   "amx (emulated)"      the amx tier's files, with tiles kept in memory
  *
- * and the tiers that have shapes (os/cpu_tuning.h) in each of them.
+ * then "avx512 (without VBMI)", the tier as it is on processors without those instructions, and the
+ * tiers that have shapes (os/cpu_tuning.h) in each of them.
  *
  * The library knows nothing of those builds: they are in none of its tables. */
 #pragma once

@@ -11,6 +11,7 @@
 #define tile_iq4_nl_avxvnni emulated_tile_iq4_nl_avxvnni
 #define tile_mxfp4_avxvnni  emulated_tile_mxfp4_avxvnni
 
+#define books_avxvnni_set   emulated_books_avxvnni_set
 #define decoded_avxvnni_set emulated_decoded_avxvnni_set
 #define limits_avxvnni_set  emulated_limits_avxvnni_set
 #define limits_amx_set      emulated_limits_amx_set

@@ -7,6 +7,7 @@
  * are mixtures of experts. */
 #include "engine/config.h"
 #include "support/drafts/eagle_file.h"
+#include "support/drafts/mtp_toy.h"
 #include "support/faults/damage.h"
 #include "support/logit_toys.h"
 
@@ -20,6 +21,12 @@ static void write_golden(const char *folder)
         toy_options options;
         char path[4096];
         snprintf(path, sizeof path, "%s/%s.gguf", folder, logit_toy(i, &options));
+        toy_write(path, &options);
+    }
+    for (int i = 0; i < N_MTP_TOYS; i++) {
+        toy_options options;
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s.gguf", folder, mtp_toy(i, &options));
         toy_write(path, &options);
     }
 }

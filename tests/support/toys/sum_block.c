@@ -73,15 +73,11 @@ static void needs(buffer_needs *n)
 }
 
 typedef struct sum_tensors {
+    recur_tensors recur;
     weight *q, *k, *v, *o;
-    float *norm;
-    added_tensors added;
 } sum_tensors;
 
-static const sum_tensors *tensors_of(const model_pass *p, const program_step *s)
-{
-    return layer_of(p, s)->own;
-}
+static recurrent_rows_fn compute;
 
 static drey_status bind(binder *b, layer_layout *y)
 {
@@ -93,14 +89,7 @@ static drey_status bind(binder *b, layer_layout *y)
     TRY(bind_matrix(b, "attn_k.weight", n_k, s->n_embd, &t->k));
     TRY(bind_matrix(b, "attn_v.weight", n_v, s->n_embd, &t->v));
     TRY(bind_matrix(b, "attn_output.weight", s->n_embd, attention_out(a), &t->o));
-    TRY(bind_vector(b, "attn_norm.weight", s->n_embd, &t->norm));
-    return block_bind_sums(b, "attn_norm", &t->added);
-}
-
-static void norm(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
-{
-    (void)thread;
-    block_norm(p, tensors_of(p, s)->norm, NULL, from, to);
+    return block_bind_recur(b, &t->recur, compute);
 }
 
 /* Writes a unit's part of a row's record. */
@@ -135,14 +124,6 @@ static void compute(void *user, int32_t thread, int32_t unit, const float *state
     }
 }
 
-static drey_status recur(model_pass *p, const program_step *s, drey_error *err)
-{
-    (void)s;
-    (void)err;
-    block_recur(p, compute);
-    return DREY_OK;
-}
-
 static void gate(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
 {
     const attention_shape *a = &p->r->layout->shape.attention[0];
@@ -157,24 +138,14 @@ static void gate(model_pass *p, const program_step *s, int32_t from, int32_t to,
     }
 }
 
-static void add_up(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
-{
-    (void)thread;
-    block_add(p, &tensors_of(p, s)->added, from, to);
-}
-
 static void write(program_writer *w)
 {
     const sum_tensors *t = w->layout->layer[w->layer].own;
-    const model_shape *s = &w->layout->shape;
-    write_rows(w, norm);
-    write_reads(w, BUFFER_Y, s->n_embd);
+    block_write_recur_norm(w);
     write_product(w, (written_product[]){{t->q, SUM_Q}, {t->k, SUM_K}, {t->v, SUM_V}}, 3);
-    write_mix(w, recur);
+    block_write_recur(w);
     write_rows(w, gate);
-    write_reads(w, SUM_OUT, attention_out(&s->attention[0]));
-    write_product(w, &(written_product){t->o, BUFFER_Y}, 1);
-    write_rows(w, add_up);
+    block_write_recur_out(w, SUM_OUT, attention_out(&w->layout->shape.attention[0]), t->o);
 }
 
 static const block_class sum_block = {.name = "sum",

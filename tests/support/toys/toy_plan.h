@@ -13,6 +13,7 @@ typedef struct tensor_plan {
     int64_t dims[3]; /* 1 from n_dims on */
     uint32_t n_dims;
     float centre, deviation;
+    int64_t n_usual; /* numbers after the first so many are enormous; 0: none */
     int32_t part;
 } tensor_plan;
 
@@ -41,3 +42,23 @@ void plan_hyper(model_plan *m, int32_t layer);
 void plan_hyper_head(model_plan *m);
 /* Returns the number of keys written. */
 uint64_t put_hyper_keys(gguf_writer *w, const toy_options *o);
+
+/* ---- State spaces (toy_mamba.c) ---- */
+
+bool toy_has_mamba(const toy_options *o, int32_t layer);
+void plan_mamba(model_plan *m, int32_t layer);
+/* Returns the number of keys written. */
+uint64_t put_mamba_keys(gguf_writer *w, const toy_options *o);
+
+/* ---- Kinds of layers (toy_kinds.c) ---- */
+
+/* The layer sees all. */
+bool toy_sees_all(const toy_options *o, int32_t layer);
+/* Returns whether it reads another one's keys and values. */
+bool toy_shares(const toy_options *o, int32_t layer);
+/* Plans what a layer has after its feed-forward part, and the norms of that part and of experts. */
+void plan_layer_end(model_plan *m, int32_t layer, bool experts);
+/* Plans embeddings by layer. */
+void plan_embeddings(model_plan *m);
+/* Returns the number of keys written. */
+uint64_t put_kind_keys(gguf_writer *w, const toy_options *o, int32_t head_dim);

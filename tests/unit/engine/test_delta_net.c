@@ -1,5 +1,5 @@
-/* A gated delta net in whole models: a row's logits have the same bits however the text was read,
- * in a tree or alone, and what is wrong with a row stays in its path. */
+/* Gated delta nets and state spaces in whole models: a row's logits have the same bits however the
+ * text was read, in a tree or alone, and what is wrong with a row stays in its path. */
 #include <math.h>
 #include <string.h>
 
@@ -11,8 +11,10 @@
 #include "support/writing.h"
 
 enum { N_PROMPT = 100, N_MORE = 40, MOST_LOGITS = 1024, N_STARTS = 3 };
-static const char *const toys[] = {"toy-qwen35", "toy-qwen35-forgetting", "toy-qwen35moe",
-                                   "toy-qwen3next", "toy-qwen4exp"};
+static const char *const toys[] = {
+    "toy-qwen35",     "toy-qwen35-forgetting",     "toy-qwen35moe",         "toy-qwen3next",
+    "toy-nemotron-h", "toy-nemotron-h-forgetting", "toy-nemotron-h-latent", "toy-falcon-h1",
+    "toy-qwen4exp"};
 enum { N_TOYS = sizeof toys / sizeof *toys };
 static int32_t prompt[N_PROMPT + N_MORE];
 
@@ -156,12 +158,12 @@ static void spoil(const text_cache *c, int32_t row)
     }
 }
 
-TEST(a_row_that_is_no_number_harms_no_other_branch)
+static void harm_no_other_branch(int toy)
 {
     static const pass_row two[] = {{.token = 50, .parent = -1}, {.token = 60, .parent = -1}};
     static const pass_row next[] = {{.token = 70, .parent = 1}, {.token = 71, .parent = 0}};
     drey_model *m;
-    drey_session *s = open_toy(0, &m);
+    drey_session *s = open_toy(toy, &m);
     static float want[MOST_LOGITS];
     for (int wrong = 0; wrong < 2; wrong++) {
         cache_clear(&s->target_cache);
@@ -180,6 +182,12 @@ TEST(a_row_that_is_no_number_harms_no_other_branch)
         }
     }
     close_toy(s, m);
+}
+
+TEST(a_row_that_is_no_number_harms_no_other_branch)
+{
+    for (int i = 0; i < N_TOYS; i += 4)
+        harm_no_other_branch(i);
 }
 
 TEST_GROUP(set_up, tear_down)

@@ -186,6 +186,40 @@ TEST(blocks_that_have_no_part_in_a_text)
     drey_model_close(&m);
 }
 
+/* A file that is cut off there has no layer left. */
+TEST(refuses_more_mtp_blocks_than_there_are)
+{
+    REFUSED(DREY_ERR_FORMAT, "glm4moe.nextn_predict_layers is 1, where the model has 1 blocks",
+            open_with, "glm4moe", ((toy_key){"nextn_predict_layers", GGUF_U32, 1, NULL}));
+}
+
+/* Files of what drey does not run name what does. */
+TEST(what_runs_instead_is_named)
+{
+    static const char *const cases[][2] = {{"clip", "the text part runs"},
+                                           {"nomic-bert-moe", "use a file that has a decoder"},
+                                           {"rwkv7", "use llama, qwen3,"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        toy_options toy = toy_default();
+        toy.n_layers = 1;
+        toy.architecture = cases[i][0];
+        REFUSED(DREY_ERR_UNSUPPORTED, cases[i][1], open_toy, &toy);
+    }
+}
+
+/* A list of layers with states that is shorter than the layers. */
+TEST(refuses_a_list_of_too_few_layers)
+{
+    static const toy_key keys[] = {{"attention.recurrent_layers", GGUF_ARRAY, 0, "bool 1 0"}, {0}};
+    toy_options toy = toy_default();
+    toy.architecture = "qwen35";
+    toy.form = TOY_HEAD_NORMS | TOY_POST_IS_FFN_NORM | TOY_GATES_IN_Q;
+    toy.delta =
+        (toy_delta){.n_key_heads = 2, .n_value_heads = 4, .dim = 16, .period = 2, .decay = 0.3f};
+    toy.keys = keys;
+    REFUSED(DREY_ERR_FORMAT, "qwen35.attention.recurrent_layers has to be a list", open_toy, &toy);
+}
+
 /* Frequencies of the rotation, and blocks that guess tokens after the next one. */
 TEST(takes_tensors_without_an_effect)
 {

@@ -719,5 +719,5 @@ TEST(names_and_bounds)
     assert_null(drey_part_name(DREY_PART_LOOKUP + 1));
     for (int i = 0; i <= DREY_DRAFTER_LOOKUP; i++)
         assert_non_null(drey_drafter_name((drey_drafter)i));
-    assert_null(drey_drafter_name(DREY_DRAFTER_EAGLE + 1));
+    assert_null(drey_drafter_name(DREY_DRAFTER_MTP + 1));
 }

@@ -16,6 +16,7 @@ void avx2_matmul_init(kernel_table *table)
     limits_avx2_set(table);
     pack_avx2_set(table);
     decoded_avx2_set(table);
+    books_avx2_set(table);
     quantise_avx2_set(table);
 #define SET_TYPE(TYPE, name, act, block_k, block_bytes)                                            \
     table->matmul[TYPE_##TYPE].dot = dot_##name##_avx2;                                            \

@@ -4,7 +4,6 @@
 #include "kernel/x86/avx512/decode_books_avx512.h"
 #include "kernel/x86/avx512/tile_avx512.h"
 #include "kernel/x86/x86.h"
-#include "os/cpu.h"
 #include "os/cpu_tuning.h"
 
 enum { OFFSET = 128, CHUNK_WORDS = 4, CHUNKS = STEP_WORDS / CHUNK_WORDS };
@@ -220,28 +219,49 @@ static void decode(decoded_step *to, tensor_type type, const uint8_t *block, int
     DEFINE_DOT_CODED(name, TYPE, act, decode_##name, tile_##sub_k, even, true)
 CODED_TYPES(DEFINE_CODED, )
 
-#define DEFINE_VBMI(TYPE, name, sub_k, order)                                                      \
-    DEFINE_DOT_CODED(name, TYPE, ACT_Q8_256, decode_##name##_vbmi, tile_##sub_k##_##order,         \
-                     vbmi_full, false)                                                             \
-    DEFINE_DOT_CODED(name, TYPE, ACT_Q8_256, decode_##name##_vbmi, tile_##sub_k##_##order,         \
-                     vbmi_even, true)
+#define DEFINE_DOT_VBMI(TYPE, name, decoder, tile, variant, even)                                  \
+    static void dot_##name##_##variant(float *y, int64_t ldy, const void *groups,                  \
+                                       int32_t n_groups, const void *acts, int32_t n, int64_t k,   \
+                                       void *scratch)                                              \
+    {                                                                                              \
+        if (n == 1)                                                                                \
+            dot_tiles(TYPE_##TYPE, ACT_Q8_256, tile_##name##_row, even, y, ldy, groups, n_groups,  \
+                      acts, n, k, scratch);                                                        \
+        else                                                                                       \
+            dot_decoded(TYPE_##TYPE, ACT_Q8_256, decoder, tile, even, y, ldy, groups, n_groups,    \
+                        acts, n, k, scratch);                                                      \
+    }
+#define DEFINE_VBMI(TYPE, name, sub_k, order, unit)                                                \
+    DEFINE_DOT_VBMI(TYPE, name, decode_##name##_vbmi, tile_##sub_k##_##order, vbmi_full, false)    \
+    DEFINE_DOT_VBMI(TYPE, name, decode_##name##_vbmi, tile_##sub_k##_##order, vbmi_even, true)
 VBMI_TYPES(DEFINE_VBMI)
 
-void decoded_avx512_set(kernel_table *table)
+/* Sets dot; without VBMI the tier below stays for one row of the types with books. */
+static void set_coded(matmul_kernel *m, dot_fn *dot, bool vbmi)
+{
+    if (m->dot_many && !vbmi) {
+        m->dot_many = dot;
+        return;
+    }
+    m->dot = dot;
+    m->dot_many = NULL;
+}
+
+void decoded_avx512_set(kernel_table *table, bool vbmi)
 {
     const bool lines = table->shape & SHAPE_LINES;
 #define SET_CODED(X, TYPE, name, act_, block_k, block_bytes, sub_k, ...)                           \
-    table->matmul[TYPE_##TYPE].dot = lines ? dot_##name##_even : dot_##name##_full;                \
+    set_coded(&table->matmul[TYPE_##TYPE], lines ? dot_##name##_even : dot_##name##_full, vbmi);   \
     table->matmul[TYPE_##TYPE].tile = tile_##sub_k;                                                \
     table->matmul[TYPE_##TYPE].even_tiles = lines;                                                 \
     table->matmul[TYPE_##TYPE].decode = decode_##name;
     CODED_TYPES(SET_CODED, )
 #undef SET_CODED
-    if (!cpu_detect().avx512vbmi)
+    if (!vbmi)
         return;
     book_planes_make();
     sources_make();
-#define SET_VBMI(TYPE, name, sub_k, order)                                                         \
+#define SET_VBMI(TYPE, name, sub_k, order, unit)                                                   \
     table->matmul[TYPE_##TYPE].dot = lines ? dot_##name##_vbmi_even : dot_##name##_vbmi_full;      \
     table->matmul[TYPE_##TYPE].tile = tile_##sub_k##_##order;                                      \
     table->matmul[TYPE_##TYPE].decode = decode_##name##_vbmi;

@@ -4,6 +4,7 @@
 #include "kernel/planes_join.h"
 #include "kernel/x86/avx512/tile_avx512.h"
 #include "kernel/x86/x86.h"
+#include "os/cpu.h"
 #include "os/cpu_tuning.h"
 
 /* Every type: its variants for few tokens by how weights are fetched (sparse, near, far), and for
@@ -54,7 +55,7 @@ void avx512_matmul_init(kernel_table *table)
     const int32_t shape = table->shape;
     const bool lines = shape & SHAPE_LINES;
     limits_avx512_set(table);
-    decoded_avx512_set(table);
+    decoded_avx512_set(table, cpu_detect().avx512vbmi);
 #define OF_TILE(name) (lines ? name##_lines : shape & SHAPE_CHAINS ? name##_chains : name##_halves)
 #define OF_SHAPE(name)                                                                             \
     (shape & SHAPE_NEAR  ? OF_TILE(name##_near)                                                    \

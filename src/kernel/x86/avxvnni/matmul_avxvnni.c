@@ -12,6 +12,7 @@ void avxvnni_matmul_init(kernel_table *table)
 {
     limits_avxvnni_set(table);
     decoded_avxvnni_set(table);
+    books_avxvnni_set(table);
 #define SET_TYPE(TYPE, name, act, block_k, block_bytes)                                            \
     table->matmul[TYPE_##TYPE].dot = dot_##name##_avxvnni;                                         \
     table->matmul[TYPE_##TYPE].tile = tile_##name##_avxvnni;
