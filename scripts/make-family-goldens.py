@@ -296,6 +296,61 @@ def delta(tensors, get):
             tensors[layer + "linear_attn.in_proj_qkvz.weight"] = torch.cat(parts, 1).flatten(0, 1)
 
 
+HYPER = {**DELTA, "ple_key": "ple.key_proj", "ple_value": "ple.value_proj",
+         "ple_norm_key": "ple.norm_key", "ple_norm_query": "ple.norm_query",
+         "ple_norm_conv": "ple.norm_conv", "ple_conv1d": "ple.conv1d",
+         "indexer.q_proj": "self_attn.indexer.q_proj", "indexer.k_proj": "self_attn.indexer.k_proj",
+         "indexer.q_norm": "self_attn.indexer.q_layernorm",
+         "indexer.k_norm": "self_attn.indexer.k_layernorm",
+         "per_layer_token_embd": "model.layers.1.ple.ple_embedding.ngram_embedding",
+         **{f"{ours}_{mine}": f"{theirs}.{its}"
+            for ours, theirs in (("hc_attn", "attn_hyper_connection"),
+                                 ("hc_ffn", "mlp_hyper_connection"),
+                                 ("output_hc", "model.hyper_connection_mixer"))
+            for mine, its in (("norm", "hc_norm"), ("down", "input_mix_weight_down"),
+                              ("up", "input_mix_weight_up"), ("inject", "block_inject_weight"))}}
+
+
+def hyper_sizes(get):
+    return {**delta_sizes(get), "hc_count": get("hyper_connection.count"),
+            "hc_lowrank": get("hyper_connection.low_rank"),
+            "ple_layer_ids": [layer + 1 for layer in get("ple.layers")],  # counted from 1
+            "ple_embed_dim": (get("ple.ngram_size") - 1) * get("ple.heads_per_ngram")
+            * get("embedding_length_per_layer_input"),
+            "ple_conv_kernel_size": get("ple.conv_kernel"), "ngram_size": get("ple.ngram_size"),
+            "heads_per_ngram": get("ple.heads_per_ngram"), "ngram_vocab_size_base": 50,
+            "eos_token_id": get("ple.eos_token_id"), "output_gate_type": "sigmoid",
+            "indexer_n_heads": get("attention.indexer.head_count"), "indexer_kv_heads": 1,
+            "indexer_head_dim": get("attention.indexer.key_length"),
+            "indexer_budget": get("attention.indexer.top_k"),
+            "indexer_compress_ratio": max(get("attention.compress_ratios"))}
+
+
+def file_table(model, get):
+    """The table's size is the file's, not that of the configuration's primes."""
+    table = get("?per_layer_token_embd.weight")
+    for layer in get("ple.layers"):
+        model.model.layers[layer].ple.ple_embedding.ngram_embedding = torch.nn.Embedding(*table.shape)
+
+
+def hyper(tensors, get):
+    delta(tensors, get)
+    for name in list(tensors):
+        if ".ple.norm_" in name:
+            tensors[name] = tensors[name] - 1
+        if name.endswith("ple.conv1d.weight"):
+            tensors[name] = tensors[name][:, None]
+        if name.endswith("indexer.q_proj.weight"):
+            of = name.removesuffix("q_proj.weight")
+            tensors[of + "index_qk_proj.weight"] = torch.cat(
+                [tensors.pop(name), tensors.pop(of + "k_proj.weight")])
+    of = "model.layers.1.ple.ple_embedding."
+    for its, key in (("layer_multipliers", "layer_multipliers"),
+                     ("ngram_heads_vocab_sizes", "head_vocab_sizes"),
+                     ("ngram_heads_offsets", "head_offsets")):
+        tensors[of + its] = torch.tensor(get("ple." + key), dtype=torch.long)
+
+
 def mamba_names(at, **more):
     """Names of a state space's tensors in a class that has it at that place."""
     return {"ssm_in": f"{at}.in_proj", "ssm_conv1d": f"{at}.conv1d", "ssm_dt": f"{at}.dt",
@@ -613,6 +668,8 @@ FAMILIES = {
     "qwen35": Family("Qwen3_5", delta_sizes, DELTA, change=delta, config="TextConfig"),
     "qwen35moe": Family("Qwen3_5Moe", delta_sizes, DELTA, change=delta, config="TextConfig"),
     "qwen3next": Family("Qwen3Next", delta_sizes, DELTA, change=delta),
+    "qwen4exp": Family("Qwen4Exp", hyper_sizes, HYPER, change=hyper, config="TextConfig",
+                       fit=file_table),
     "nemotron_h": Family("NemotronH", nemotron_h, NEMOTRON_H, change=mamba),
     "nemotron_h_moe": Family("NemotronH", nemotron_h, NEMOTRON_H, change=mamba,
                              experts="mixer.experts"),

@@ -51,7 +51,7 @@ static drey_status resolve_options(draft_training *t, drey_error *err)
 {
     const model_shape *s = &t->target->shape;
     const attention_shape *a = &s->attention[0];
-    if (s->arch->layer_norm || s->taps.n)
+    if (s->arch->layer_norm || s->taps.n || s->streams.n > 0)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "a layer after a model of the architecture %s cannot be trained; train heads instead",
              s->arch->name);

@@ -61,6 +61,10 @@ static drey_status check_options(const drey_train_exit_options *o, drey_error *e
     if (n_layers < 4 || n_layers > EXIT_LAYERS)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "a model of %d layers can have no predictors (4 to %d layers)", n_layers, EXIT_LAYERS);
+    if (o->engine->target->shape.streams.n > 0)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "predictors look at one residual stream between layers, and this model has %d",
+             o->engine->target->shape.streams.n);
     if (o->n_hidden < 0 || o->n_hidden > EXIT_HIDDEN)
         FAIL(err, DREY_ERR_USAGE, "predictors of %d hidden units are not possible (1 to %d)",
              o->n_hidden, EXIT_HIDDEN);

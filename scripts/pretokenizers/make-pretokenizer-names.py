@@ -35,7 +35,7 @@ ARCHITECTURES = {
     "gemma2": "default", "gemma3": "default", "gemma4": "default", "phi3": "gpt-4o dbrx default", "gpt2": "gpt-2 jais",
     "eagle3": "llama-bpe qwen2",
     "t5": "default", "bart": "gpt-2 roberta-bpe", "qwen2vl": "qwen2", "qwen3vl": "qwen2", "qwen3vlmoe": "qwen2",
-    "qwen3next": "qwen2", "qwen35": "qwen35", "qwen35moe": "qwen35", "mistral3": "tekken", "internlm2": "default",
+    "qwen3next": "qwen2", "qwen35": "qwen35", "qwen35moe": "qwen35", "qwen4exp": "qwen35", "mistral3": "tekken", "internlm2": "default",
     "smollm3": "smaug-bpe llama-bpe", "seed_oss": "seed-coder", "ernie4_5": "default", "ernie4_5-moe": "default",
     "glm4": "glm4 chatglm-bpe", "glm4moe": "glm4", "hy_v3": "hunyuan hunyuan-dense", "hunyuan-moe": "hunyuan",
     "hunyuan-dense": "hunyuan-dense", "minimax-m2": "minimax-m2", "dots1": "qwen2", "exaone4": "exaone4",

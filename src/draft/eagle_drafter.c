@@ -296,6 +296,10 @@ static drey_status check_fit(const draft_source *src, drey_error *err)
     const model_shape *s = src->in.side_shape, *target = &src->in.layout->shape;
     const tap_shape *taps = &s->taps;
     int32_t last = taps->layer[taps->n - 1];
+    if (target->streams.n > 0)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "an EAGLE layer reads one residual stream, and this model has %d; take another draft",
+             target->streams.n);
     if (taps->width != target->n_embd)
         FAIL(
             err, DREY_ERR_MISMATCH,

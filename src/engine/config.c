@@ -126,11 +126,11 @@ static drey_status check_model(const drey_engine_options *o, const drey_model *m
              "%s is a layer after another model and cannot write alone: use it as that model's "
              "draft",
              SHOWN_PATH(gguf_shard_path(m->file, 0)));
-    if (s->latent.most_seen > 0 && o->n_context > s->n_context_train)
+    if (s->context.most_seen > 0 && o->n_context > s->n_context_train)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "%s attends to %d positions that it chooses, which drey does not compute: ask for a "
              "context of up to %d tokens, where it sees all of them",
-             SHOWN_PATH(gguf_shard_path(m->file, 0)), s->latent.most_seen, s->n_context_train);
+             SHOWN_PATH(gguf_shard_path(m->file, 0)), s->context.most_seen, s->n_context_train);
     if (s->context.ends && o->n_context > s->n_context_train)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "%s has positions for %d tokens only, not for a context of %d: ask for a shorter one",

@@ -105,7 +105,9 @@ size_t engine_ranks_bytes(const drey_engine *e)
                            max_i32(c->drafted.nodes, e->config.part.tree_nodes) + 1);
     bool is_part = e->ranks || e->config.part.is_part;
     size_t paths = (size_t)c->n_sessions * (size_t)rows * sizeof(int32_t);
-    return is_part ? 2 * ranks_room_bytes(c->n_sessions, rows, c->target->shape.n_embd) + paths : 0;
+    return is_part
+               ? 2 * ranks_room_bytes(c->n_sessions, rows, shape_width(&c->target->shape)) + paths
+               : 0;
 }
 
 /* Clears what rank 0 alone has, and what no run with ranks has. */
@@ -326,8 +328,8 @@ drey_status engine_join_ranks(drey_engine *e, drey_error *err)
     const ranks_join join = engine_ranks_join(e);
     r->member[0].ready = engine_rank_ready(e);
     TRY(ranks_join_all(r, &join, err));
-    return ranks_make_room(r, e->config.n_sessions, p->max_rows, e->target.layout.shape.n_embd,
-                           err);
+    return ranks_make_room(r, e->config.n_sessions, p->max_rows,
+                           shape_width(&e->target.layout.shape), err);
 }
 
 void engine_add_ranks_cost(drey_engine *e)

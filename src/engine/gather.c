@@ -348,6 +348,19 @@ static void gather_options(drey_engine *e)
     in->process.offload = (plan_offload){c->memory.kv_folder != NULL, c->memory.kv_bytes};
 }
 
+/* Rows of a table for the last tokens are asked for by those who have the tokens. */
+static drey_status check_part(const drey_engine *e, const engine_part *part, drey_error *err)
+{
+    const ngram_shape *n = &e->target.layout.shape.ngram;
+    if (!e->ranks && n->n_heads > 0 && n->layer >= part->first &&
+        n->layer < part->first + part->n_layers)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "layer %d reads a table by the text's tokens, which rank 0 alone has: give that one "
+             "at least %d layers",
+             n->layer, n->layer + 1);
+    return DREY_OK;
+}
+
 drey_status engine_gather_target(drey_engine *e, drey_error *err)
 {
     plan_facts *facts = &e->inputs.facts;
@@ -356,6 +369,8 @@ drey_status engine_gather_target(drey_engine *e, drey_error *err)
     TRY(bind(e, &e->target, target, err));
     TRY(engine_find_sidecar(e, err));
     const engine_part *part = &e->config.part;
+    if (part->is_part)
+        TRY(check_part(e, part, err));
     if (part->is_part)
         model_layout_keep(&e->target.layout, part->first, part->n_layers, !e->ranks);
     for (uint64_t i = 0; i < gguf_n_tensors(target->file); i++)

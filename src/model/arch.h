@@ -41,21 +41,22 @@ enum {
     FORM_OWN_NORMS = 32,     /* each head has its own norm, if the file has any */
     FORM_GATED = 64,         /* attention's result is multiplied with the sigmoid of another
                                    product (attn_gate): a number for each of its own, or a head */
-    FORM_GATED_SOFTPLUS = 128,  /* with softplus in its place */
-    FORM_GATED_IN_Q = 256,      /* attn_q has each head's gates after its queries */
-    FORM_HEAD_BIAS = 512,       /* logits have a bias where the file has one */
-    FORM_OPTIONAL_NORMS = 1024, /* norms of heads are there where the file has them */
-    FORM_CHUNKED = 2048,        /* local layers see chunks of so many positions */
-    FORM_WEIGHED_INPUTS = 4096, /* weights multiply the inputs of experts, not their results */
-    FORM_MEAN_SHARED = 8192,    /* half of the sum of a shared expert and of the others counts */
-    FORM_DENSE_ROTATED = 16384, /* layers in front of a mixture's are rotated in any case */
-    FORM_MTP_UNNORMED = 32768,  /* MTP blocks read the residual stream without the final norm */
-    FORM_ONE_BLOCK = 1 << 22,   /* each layer is one block, with one norm */
-    FORM_BESIDE = 1 << 23,      /* a state next to attention: both read its norm's rows */
-    FORM_UNSCALED = 1 << 24,    /* scores are as queries and keys give them */
-    FORM_UNIT_VALUES = 1 << 25, /* heads of values are normed, without weights */
-    FORM_DENSE_BESIDE = 1 << 26 /* a mixture's layers have their feed-forward part besides, and
+    FORM_GATED_SOFTPLUS = 128,   /* with softplus in its place */
+    FORM_GATED_IN_Q = 256,       /* attn_q has each head's gates after its queries */
+    FORM_HEAD_BIAS = 512,        /* logits have a bias where the file has one */
+    FORM_OPTIONAL_NORMS = 1024,  /* norms of heads are there where the file has them */
+    FORM_CHUNKED = 2048,         /* local layers see chunks of so many positions */
+    FORM_WEIGHED_INPUTS = 4096,  /* weights multiply the inputs of experts, not their results */
+    FORM_MEAN_SHARED = 8192,     /* half of the sum of a shared expert and of the others counts */
+    FORM_DENSE_ROTATED = 16384,  /* layers in front of a mixture's are rotated in any case */
+    FORM_MTP_UNNORMED = 32768,   /* MTP blocks read the residual stream without the final norm */
+    FORM_ONE_BLOCK = 1 << 22,    /* each layer is one block, with one norm */
+    FORM_BESIDE = 1 << 23,       /* a state next to attention: both read its norm's rows */
+    FORM_UNSCALED = 1 << 24,     /* scores are as queries and keys give them */
+    FORM_UNIT_VALUES = 1 << 25,  /* heads of values are normed, without weights */
+    FORM_DENSE_BESIDE = 1 << 26, /* a mixture's layers have their feed-forward part besides, and
                                        each of the two, and the router, its own norms */
+    FORM_DELTA_SIGMOID = 1 << 28 /* delta nets' results are multiplied with sigmoid(z), not silu */
 };
 
 /* Optional keys that an architecture has; where it has them not, they must be neutral. */
@@ -79,7 +80,8 @@ enum {
     KEYS_MAMBA = 1 << 22,      /* ssm_..., moe_latent_size; rope.scaling.finetuned: rotation */
     KEYS_PER_LAYER = 1 << 24,  /* shared_kv_layers, embedding_length_per_layer_input */
     KEYS_LATENT = 1 << 25,     /* attention.kv_lora_rank and the others of latent attention */
-    KEYS_INDEXER = 1 << 26     /* attention.indexer... */
+    KEYS_INDEXER = 1 << 26,    /* attention.indexer..., attention.compress_ratios */
+    KEYS_STREAMS = 1 << 27     /* hyper_connection..., ple... */
 };
 
 typedef struct block_class block_class; /* model/block/block.h */
@@ -96,6 +98,7 @@ typedef struct arch_layers {
     void (*rows)(const model_pass *p, int32_t row, int32_t token, int64_t *out);
 } arch_layers;
 extern const arch_layers delta_layers;     /* model/block/delta_block.c */
+extern const arch_layers hyper_layers;     /* model/block/hyper_block.c */
 extern const arch_layers mamba_layers;     /* model/block/mamba_block.c */
 extern const arch_layers latent_layers;    /* model/block/latent_block.c */
 extern const arch_layers per_layer_layers; /* model/block/per_layer_block.c */
@@ -237,7 +240,6 @@ typedef struct latent_shape {
     int32_t q_rank;  /* queries are made of so many numbers; 0: of the row */
     int32_t kv_rank; /* 0: the model has no latent attention */
     int32_t n_plain, n_rot, v_dim;
-    int32_t most_seen; /* a row that sees more positions than this chooses some; 0: none does */
 } latent_shape;
 
 /* Layers with a state that runs through the text. */
@@ -250,6 +252,12 @@ typedef struct recurrent_shape {
     int32_t stride;    /* states are kept at its multiples (block/block.h) */
 } recurrent_shape;
 
+/* A residual stream of several parts of D numbers each (hyper connections, block/hyper_block.c). */
+typedef struct stream_shape {
+    int32_t n;    /* 0: the residual stream is one */
+    int32_t rank; /* numbers of which the gates of a block's input are made */
+} stream_shape;
+
 /* Rows of a table that stays on the disk, which rows of a pass need besides their embedding
  * (weights/row_lookup.h). */
 typedef struct lookup_shape {
@@ -258,6 +266,20 @@ typedef struct lookup_shape {
     int32_t width;     /* numbers of it that a layer adds to what it knows of a token (gemma4) */
 } lookup_shape;
 
+/* Numbers that a layer knows of the last tokens of a row's path (block/ngram_block.c): each head
+ * reads a row of a table on the disk, whose number follows from 2 tokens, or 3, ... */
+enum { NGRAM_TOKENS = 4, NGRAM_HEADS = 32 };
+typedef struct ngram_shape {
+    int32_t n_heads; /* heads of 2 tokens, as many of 3, ...; 0: there is no such layer */
+    int32_t layer;   /* layer in front of which they are added, counted with those of others */
+    int32_t n_tokens, width;  /* most tokens; numbers of a row of the table */
+    int32_t n_taps, dilation; /* taps of its convolution, and rows from one to the next */
+    int32_t end_id;           /* a token that ends what comes before it */
+    int64_t n_rows;           /* rows of the table */
+    uint64_t factor[NGRAM_TOKENS];
+    int64_t first[NGRAM_HEADS], n[NGRAM_HEADS]; /* a head's rows */
+} ngram_shape;
+
 /* Letters used for shapes: D n_embd, F n_ff, V n_vocab; those of attention are its own. */
 struct model_shape {
     const arch *arch;
@@ -265,8 +287,10 @@ struct model_shape {
     int32_t n_layers, n_embd, n_vocab;
     int32_t n_context_train;
     struct {
-        bool ends;     /* the file has no numbers for positions after n_context_train */
-        bool longrope; /* frequencies are divided by rope_factors_short */
+        bool ends;         /* the file has no numbers for positions after n_context_train */
+        bool longrope;     /* frequencies are divided by rope_factors_short */
+        int32_t most_seen; /* a row that sees more positions than this chooses among them; 0: none
+                              does */
     } context;
     float norm_eps;
     struct {
@@ -289,11 +313,19 @@ struct model_shape {
     expert_shape experts;
     recurrent_shape recurrent;
     latent_shape latent;
+    stream_shape streams;
+    ngram_shape ngram;
     lookup_shape lookup;
     attention_shape attention[ATTENTION_KINDS]; /* the first layer's that attends, ... */
     int32_t n_attentions;
     layer_shape layer[MODEL_MAX_LAYERS];
 };
+
+/* Numbers of a row of the residual stream. */
+static inline int32_t shape_width(const model_shape *s)
+{
+    return s->streams.n > 0 ? s->streams.n * s->n_embd : s->n_embd;
+}
 
 /* Its layers have one of these forms; a shape may be sizes alone. */
 static inline bool shape_has_form(const model_shape *s, uint32_t forms)
@@ -392,9 +424,11 @@ cache_spec model_cache_spec(const model_shape *s, kv_format format);
 /* The part of models with gated delta nets or state spaces: sizes, layers that do not attend. */
 drey_status arch_read_delta(model_shape *s, const gguf *g, drey_error *err);
 /* The part of models with latent attention: sizes of keys and values, after those of heads; and
- * after all else factors, routers, how many positions a text may have. */
+ * after all else factors and routers. */
 drey_status arch_read_latent(model_shape *s, const gguf *g, drey_error *err);
 void arch_end_latent(model_shape *s, const gguf *g);
+/* The part of models with hyper connections; and how many positions a text may have. */
+drey_status arch_read_streams(model_shape *s, const gguf *g, drey_error *err);
 /* The part of models whose layers share keys and values, or have embeddings of their own; kinds of
  * attention have been read. */
 drey_status arch_read_per_layer(model_shape *s, const gguf *g, drey_error *err);

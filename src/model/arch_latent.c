@@ -46,8 +46,6 @@ drey_status arch_read_latent(model_shape *s, const gguf *g, drey_error *err)
     TRY(read_one(s, g, "attention.q_lora_rank", 0, 0, 1 << 16, &l->q_rank, err));
     TRY(read_one(s, g, "attention.kv_lora_rank", 0, 1, 1 << 10, &l->kv_rank, err));
     TRY(read_widths(s, g, err));
-    if (s->arch->keys & KEYS_INDEXER)
-        TRY(read_one(s, g, "attention.indexer.top_k", 0, 1, 1 << 30, &l->most_seen, err));
     for (int32_t i = 0; i < s->n_attentions; i++) {
         attention_shape *a = &s->attention[i];
         a->n_heads_kv = 1;
@@ -93,8 +91,4 @@ void arch_end_latent(model_shape *s, const gguf *g)
     for (int32_t i = 0; i < s->n_attentions; i++)
         s->attention[i].scale = (float)(score_factor(s, g) / sqrt(l->n_plain + l->n_rot));
     end_router(s, g);
-    if (l->most_seen == 0)
-        return;
-    s->context.ends = true;
-    s->n_context_train = min_i32(s->n_context_train, l->most_seen);
 }

@@ -677,7 +677,7 @@ static drey_status read_mtp(model_shape *s, const model_shape *of, const gguf *g
              "the file has no block for multi-token prediction (%s): take one that was converted "
              "with it, or draft with something else",
              arch_key(of->arch, "nextn_predict_layers", key));
-    if (!(of->arch->keys & KEYS_NEXTN) || of->arch->layer_norm)
+    if (!(of->arch->keys & KEYS_NEXTN) || of->arch->layer_norm || of->streams.n > 0)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "drey does not compute the MTP blocks of architecture %s: draft with something else",
              of->arch->name);
@@ -740,6 +740,7 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
     TRY(read_vocabulary(s, g, err));
     TRY(read_encoder(s, g, err));
     TRY(read_experts(s, g, err));
+    TRY(arch_read_streams(s, g, err));
     TRY(read_recurrent(s, g, err));
     TRY(rope_read(s, g, err));
     arch_end_latent(s, g);

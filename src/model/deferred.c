@@ -7,7 +7,7 @@
 
 static size_t x_bytes(const model_shape *s, int32_t max)
 {
-    return (size_t)max * (size_t)row_stride(s->n_embd) * sizeof(float);
+    return (size_t)max * (size_t)row_stride(shape_width(s)) * sizeof(float);
 }
 
 size_t deferred_bytes(const model_shape *s, int32_t max)

@@ -27,7 +27,7 @@ typedef struct deferred_rows {
     int32_t *next_layer; /* [max]: the first without keys and values; n_layers: only the head is
                             left */
     int32_t *token;      /* [max]: its token, where a layer reads more than x; else -1 */
-    float *x;            /* [max][row_stride(D)]: the residual stream before it */
+    float *x;            /* [max][row_stride(W)]: the residual stream before it */
 } deferred_rows;
 
 size_t deferred_bytes(const model_shape *s, int32_t max);

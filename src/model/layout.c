@@ -93,9 +93,9 @@ static bool is_of_keys_or_values(const char *role)
 }
 
 /* Makers of keys and values in a layer that reads another one's; frequencies of the rotation, which
- * follow from its base, as older files have them for each layer; what chooses among more positions
- * than a text may have (latent_shape.most_seen); scales for those who quantise what a matrix reads;
- * and blocks for multi-token prediction. */
+ * follow from its base, as older files have them for each layer; scales for those who quantise
+ * what a matrix reads; blocks for multi-token prediction; and indexers, which choose among more
+ * positions than a text may have. */
 static bool is_needless(const binder *b, const char *name)
 {
     static const char *const endings[] = {".inv_freq", ".attn_rot_embd", ".attn_rot_embd.weight",
@@ -107,7 +107,7 @@ static bool is_needless(const binder *b, const char *name)
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
         if (n > strlen(endings[i]) && strcmp(name + n - strlen(endings[i]), endings[i]) == 0)
             return true;
-    if (s->latent.most_seen > 0 && strstr(name, ".indexer."))
+    if (s->context.most_seen > 0 && strstr(name, ".indexer."))
         return true;
     if (shape_is_mtp(s)) /* all others are the target's, or of further blocks */
         return strncmp(name, "blk.", 4) != 0 || strtol(name + 4, &end, 10) != s->taps.mtp_block;
@@ -170,10 +170,12 @@ static drey_status bind_ends(binder *b)
     snprintf(name, sizeof name, "%sposition_embd.weight", binder_half(b));
     if (s->arch->rope == ROPE_NONE)
         TRY(bind_whole_vectors(b, name, s->n_embd, s->n_context_train, &l->positions));
+    if (s->streams.n > 0)
+        return block_bind_hyper(b, "output_hc", &l->last.hyper);
     if (s->arch->norms_sums)
         return bind_norm(b, "token_embd_norm", &l->embd.norm, &l->embd.bias);
     return bind_norm(b, s->arch->embd_norm_is_last ? "token_embd_norm" : "output_norm",
-                     &l->final_norm, &l->final_norm_bias);
+                     &l->last.norm, &l->last.bias);
 }
 
 static drey_status bind_rope_factors(const binder *b)
@@ -230,13 +232,13 @@ static drey_status bind_mtp(binder *b)
     TRY(bind_rope_factors(b));
     const bool own_norm = binder_has(b, norm), own_head = binder_has(b, head);
     if (own_norm)
-        TRY(bind_vector(b, norm, s->n_embd, &l->final_norm));
+        TRY(bind_vector(b, norm, s->n_embd, &l->last.norm));
     if (!shape_has_form(s, FORM_MTP_UNNORMED))
         TRY(bind_whole_vectors(b, "output_norm.weight", s->n_embd, 1, &l->after.target_norm));
     else if (!own_norm)
-        TRY(bind_whole_vectors(b, "output_norm.weight", s->n_embd, 1, &l->final_norm));
+        TRY(bind_whole_vectors(b, "output_norm.weight", s->n_embd, 1, &l->last.norm));
     if (!own_norm && l->after.target_norm)
-        l->final_norm = l->after.target_norm;
+        l->last.norm = l->after.target_norm;
     const char *whole =
         gguf_find_tensor(b->g, "output.weight") ? "output.weight" : "token_embd.weight";
     TRY(bind_whole(b, own_head ? binder_name(b, name, head) : whole, s->n_embd, l->n_logits,
@@ -423,11 +425,20 @@ static void keep_experts(model_layout *l, int32_t first, int32_t n)
 void model_layout_keep(model_layout *l, int32_t first, int32_t n, bool inner)
 {
     int32_t end = first + n;
-    weight *after = end < l->shape.n_layers ? l->layer[end].first : l->head;
+    const bool hyper = l->last.hyper.down; /* in front of the head, and moved with it */
+    weight *after = end < l->shape.n_layers ? l->layer[end].first
+                    : hyper                 ? l->last.hyper.down
+                                            : l->head;
     assert(first >= 0 && n >= inner && end <= l->shape.n_layers);
     assert(inner || first == 0);
     keep_vectors(l, first, end, inner);
     l->bound = l->matrix = move_looked_up(l, first, end, inner);
+    if (!inner && hyper) {
+        after[0] = *l->last.hyper.down;
+        after[1] = *l->last.hyper.up;
+        l->last.hyper.down = after++;
+        l->last.hyper.up = after++;
+    }
     if (!inner) { /* the head comes after the last layer that stays */
         if (after != l->head)
             *after = *l->head;
@@ -445,6 +456,11 @@ void model_layout_keep(model_layout *l, int32_t first, int32_t n, bool inner)
     keep_experts(l, first, n);
     l->layer += first;
     shape_keep(&l->shape, first, n);
+    if (l->shape.ngram.n_heads > 0 &&
+        (l->shape.ngram.layer < first || l->shape.ngram.layer >= end)) {
+        l->shape.ngram.n_heads = l->shape.lookup.n = 0; /* others need the table's rows */
+        l->looked_up = NULL;
+    }
     place_layers(l);
     program_write(&l->program, l);
 }

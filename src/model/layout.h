@@ -94,6 +94,22 @@ typedef struct layer_place {
     int32_t store, index;
 } layer_place;
 
+/* A hyper connection: tensors in front of a block and after it where the residual stream is of
+ * several parts, W = n D numbers (block/hyper_block.c). */
+typedef struct hyper_tensors {
+    weight *down, *up; /* [rank][W], [W][rank] */
+    weight *inject;    /* [n][W]; NULL: nothing is added, after the layers */
+    float *norm;       /* [n][D] */
+} hyper_tensors;
+
+/* Tensors of n-grams, in front of a layer (block/ngram_block.c), with E numbers of a table. */
+typedef struct ngram_tensors {
+    weight *key, *value;                      /* [W][E], [D][E]; NULL: the layers have none */
+    float *norm_key, *norm_query, *norm_conv; /* [n][D] each */
+    float *taps;                              /* [n_taps][W] */
+    layer_place state;                        /* place of its state, besides the layer's */
+} ngram_tensors;
+
 /* A layer: its blocks read it, and nothing else. Weights are those of the layout that was
  * bound: layout_matrix has a view's. */
 typedef struct layer_layout {
@@ -105,6 +121,7 @@ typedef struct layer_layout {
     cross_tensors cross;
     feed_forward_tensors ffn;
     expert_tensors experts;
+    hyper_tensors hyper[2]; /* around its first block and around the other one */
 } layer_layout;
 
 /* The matrices with which a decoder layer reads the encoder's output. A pass of the encoder
@@ -153,6 +170,7 @@ struct model_layout {
     expert_layer *experts; /* [n_layers]; NULL: the model is no mixture */
     layout_vector *vector;
     int32_t n_vectors;
+    ngram_tensors ngram;
     weight *head;           /* head; of layers without one the last matrix */
     bool inner;             /* rows come from other layers and go to others: there is
                                             no embedding and no head */
@@ -160,9 +178,12 @@ struct model_layout {
     struct {
         float *norm, *bias; /* [D]: of embeddings and positions; NULL: none */
     } embd;
-    float *final_norm, *final_norm_bias; /* [D]; both NULL: none; bias NULL: RMS */
-    float *head_bias;                    /* [V], added to logits; NULL: none */
-    float *positions; /* [n_context_train][D], added to embeddings; NULL: there are none */
+    struct {
+        float *norm, *bias;  /* [D]; both NULL: none; bias NULL: RMS */
+        hyper_tensors hyper; /* in place of a norm, where the residual stream is of several parts */
+    } last;                  /* tensors in front of the head */
+    float *head_bias;        /* [V], added to logits; NULL: none */
+    float *positions;        /* [n_context_train][D], added to embeddings; NULL: there are none */
     struct {
         double *frequency[ROPES]; /* [n_rot / 2], as many as there are */
         double scale[ROPES];

@@ -438,7 +438,8 @@ bool pass_at_layer(const model_pass *p)
 
 bool pass_can_stop(const model_pass *p)
 {
-    bool can = p->place == PASS_AT_LAYER && weights_loaded(p->r->weights);
+    bool can = p->place == PASS_AT_LAYER && weights_loaded(p->r->weights) &&
+               p->r->layout->shape.streams.n == 0;
     for (int32_t g = 0; g < p->n_groups; g++)
         can = can && p->groups[g].deferred;
     return can;
@@ -518,6 +519,11 @@ int64_t pass_hidden_stride(const runner *r)
     return row_stride(r->layout->shape.n_embd);
 }
 
+int64_t pass_rows_stride(const runner *r)
+{
+    return row_stride(shape_width(&r->layout->shape));
+}
+
 int64_t pass_logits_stride(const runner *r)
 {
     return row_stride(r->layout->n_logits);
@@ -548,7 +554,7 @@ drey_status pass_rows(runner *r, const pass_row *rows, int32_t n, pass_head head
 const float *pass_state_of(const runner *r, int32_t i)
 {
     const model_layout *l = r->layout;
-    pass_norm(r, r->ws->y, r->ws->x + i * pass_hidden_stride(r), l->final_norm, l->final_norm_bias);
+    pass_norm(r, r->ws->y, r->ws->x + i * pass_hidden_stride(r), l->last.norm, l->last.bias);
     return r->ws->y;
 }
 

@@ -54,7 +54,7 @@ typedef struct pass_tap {
     int32_t layer;       /* so many layers are complete: 0 .. n_layers */
     const int32_t *rows; /* [n], of the group: borrowed until the pass is over. NULL: the first n */
     int32_t n;
-    /* Set when the layer is complete: [n][pass_hidden_stride], in the workspace until its next
+    /* Set when the layer is complete: [n][pass_rows_stride], in the workspace until its next
      * pass. Of a pass that was stopped before that layer: after the layer where it stopped. NULL:
      * the group was dropped. */
     const float *out;
@@ -75,7 +75,7 @@ typedef struct pass_group {
      * none. */
     const float *tapped; /* [n][row_stride(tapped_numbers)]: what the target's taps gave before the
                             row's token */
-    const float *states; /* [n][pass_hidden_stride]: a tap of this model's own pass, instead; of
+    const float *states; /* [n][pass_rows_stride]: a tap of this model's own pass, instead; of
                             layers without an embedding (model_layout.inner) its rows */
     /* Set by pass_begin. */
     int32_t first_row;     /* its rows are those of the pass from here on, the deferred ones after
@@ -287,6 +287,8 @@ float *pass_look_head(model_pass *p, const int32_t *rows, int32_t n);
 /* The same rows after the final norm, for as long: [n][pass_hidden_stride]. */
 const float *pass_look_hidden(const model_pass *p);
 
+/* Numbers from one row of the residual stream to the next. */
+int64_t pass_rows_stride(const runner *r);
 int64_t pass_logits_stride(const runner *r);
 int64_t pass_hidden_stride(const runner *r);
 

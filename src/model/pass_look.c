@@ -24,8 +24,8 @@ typedef struct look_job {
 bool pass_can_look(const model_pass *p)
 {
     const runner *r = p->r;
-    return pass_at_layer(p) && weights_loaded(r->weights) && !r->layout->table &&
-           residency_is_whole(&r->layout->head->residency);
+    return pass_at_layer(p) && weights_loaded(r->weights) && r->layout->shape.streams.n == 0 &&
+           !r->layout->table && residency_is_whole(&r->layout->head->residency);
 }
 
 /* The final norm of a row, as row i of y. */
@@ -33,8 +33,7 @@ static float *norm_row(const model_pass *p, int32_t row, int32_t i)
 {
     const runner *r = p->r;
     float *y = r->ws->y + i * pass_embd_ld(p);
-    pass_norm(r, y, r->ws->x + row * pass_embd_ld(p), r->layout->final_norm,
-              r->layout->final_norm_bias);
+    pass_norm(r, y, r->ws->x + row * pass_embd_ld(p), r->layout->last.norm, r->layout->last.bias);
     return y;
 }
 

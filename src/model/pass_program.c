@@ -8,9 +8,9 @@
 #include "model/pass_steps.h"
 
 enum {
-    STEPS_PER_LAYER = 32,
+    STEPS_PER_LAYER = 40,
     STEPS_PER_READER = 2,
-    STEPS_AROUND = 12 /* in front of the layers and after them */
+    STEPS_AROUND = 16 /* in front of the layers and after them */
 };
 
 static size_t n_steps(int32_t n_layers, int32_t n_readers)

@@ -21,6 +21,11 @@ int64_t pass_embd_ld(const model_pass *p)
     return row_stride(p->r->layout->shape.n_embd);
 }
 
+int64_t pass_x_ld(const model_pass *p)
+{
+    return pass_rows_stride(p->r);
+}
+
 static float *wide_row(const model_pass *p, int32_t row)
 {
     const workspace_buffer *wide = &p->r->ws->buffer[BUFFER_WIDE];
@@ -245,7 +250,7 @@ void pass_scale(float *x, float factor, int64_t n)
 
 static int64_t x_bytes(const model_pass *p)
 {
-    return p->r->layout->shape.n_embd * (int64_t)sizeof(float);
+    return shape_width(&p->r->layout->shape) * (int64_t)sizeof(float);
 }
 
 static const pass_group *group_of(const model_pass *p, int32_t row)
@@ -287,8 +292,7 @@ static void join_row(model_pass *p, int32_t g, int32_t i)
     ws->n_path[row] = 0;
     ws->n_prefix[row] = ws->position[row] + 1;
     place_angles(ws, p->r->layout, row);
-    memcpy(ws->x + row * pass_embd_ld(p), group->deferred->x + i * pass_embd_ld(p),
-           (size_t)x_bytes(p));
+    memcpy(ws->x + row * pass_x_ld(p), group->deferred->x + i * pass_x_ld(p), (size_t)x_bytes(p));
     pass_join_looked_up(p, row);
     if (p->r->layout->shape.lookup.width > 0) {
         look_up(p, row, wide_row(p, row), 0);
@@ -311,7 +315,7 @@ void pass_join(model_pass *p)
 
 void pass_keep_row(const model_pass *p, int32_t row, deferred_rows *d, int32_t i)
 {
-    memcpy(d->x + i * pass_embd_ld(p), p->r->ws->x + row * pass_embd_ld(p), (size_t)x_bytes(p));
+    memcpy(d->x + i * pass_x_ld(p), p->r->ws->x + row * pass_x_ld(p), (size_t)x_bytes(p));
     d->next_layer[i] = p->layer;
     d->token[i] = p->r->layout->shape.lookup.n > 0 ? pass_token(p, row) : -1;
 }
@@ -337,7 +341,7 @@ void pass_drop_rows(model_pass *p, int32_t first, int32_t n)
     int32_t *numbers[] = {ws->group,  ws->pending,  ws->slot,     ws->position,
                           ws->n_path, ws->n_prefix, ws->looked_up};
     const workspace_buffer *wide = &ws->buffer[BUFFER_WIDE];
-    move_rows(ws->x, (size_t)pass_embd_ld(p) * sizeof(float), first, from, end);
+    move_rows(ws->x, (size_t)pass_x_ld(p) * sizeof(float), first, from, end);
     move_rows(ws->rope, (size_t)s->n_angles * sizeof(float), first, from, end);
     move_rows(ws->path, (size_t)ws->limits.max_pending * sizeof(int32_t), first, from, end);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -374,7 +378,7 @@ static void step_join(model_pass *p, int32_t from, int32_t to, int32_t thread)
         const pass_group *group = group_of(p, i);
         float *token = wide_row(p, i), *state = token + s->n_embd;
         const float *own = group->tapped ? group->tapped : group->states;
-        const float *norm = group->tapped ? l->after.target_norm : l->final_norm;
+        const float *norm = group->tapped ? l->after.target_norm : l->last.norm;
         look_up(p, i, token, thread);
         pass_scale(token, s->scale.embedding, s->n_embd);
         pass_norm(p->r, token, token, l->after.token_norm, NULL);
@@ -425,14 +429,14 @@ static void step_take_rows(model_pass *p, int32_t from, int32_t to, int32_t thre
 {
     (void)thread;
     for (int32_t i = from; i < to; i++)
-        memcpy(p->r->ws->x + i * pass_embd_ld(p),
-               group_of(p, i)->states + place_of(p, i) * pass_embd_ld(p), (size_t)x_bytes(p));
+        memcpy(p->r->ws->x + i * pass_x_ld(p),
+               group_of(p, i)->states + place_of(p, i) * pass_x_ld(p), (size_t)x_bytes(p));
 }
 
 static void step_embed(model_pass *p, int32_t from, int32_t to, int32_t thread)
 {
     for (int32_t i = from; i < to; i++) {
-        float *x = p->r->ws->x + i * pass_embd_ld(p);
+        float *x = p->r->ws->x + i * pass_x_ld(p);
         look_up(p, i, x, thread);
         const model_shape *s = &p->r->layout->shape;
         pass_scale(x, s->scale.embedding, s->n_embd);
@@ -443,7 +447,9 @@ static void step_embed(model_pass *p, int32_t from, int32_t to, int32_t thread)
         if (p->r->layout->embd.norm)
             pass_norm(p->r, x, x, p->r->layout->embd.norm, p->r->layout->embd.bias);
         if (s->lookup.width > 0)
-            memcpy(wide_row(p, i), x, (size_t)x_bytes(p));
+            memcpy(wide_row(p, i), x, (size_t)s->n_embd * sizeof *x);
+        for (int32_t part = 1; part < s->streams.n; part++)
+            memcpy(x + (int64_t)part * s->n_embd, x, (size_t)s->n_embd * sizeof *x);
     }
 }
 
@@ -466,12 +472,12 @@ drey_status pass_embed(model_pass *p, drey_error *err)
 static void take_tap(model_pass *p, const pass_group *group, pass_tap *tap)
 {
     workspace *ws = p->r->ws;
-    float *out = ws->tap_rows + p->n_tapped * pass_embd_ld(p);
+    float *out = ws->tap_rows + p->n_tapped * pass_x_ld(p);
     tap->out = out;
-    for (int32_t i = 0; i < tap->n; i++, p->n_tapped++, out += pass_embd_ld(p)) {
+    for (int32_t i = 0; i < tap->n; i++, p->n_tapped++, out += pass_x_ld(p)) {
         int32_t row = tap->rows ? tap->rows[i] : i;
         assert(row >= 0 && row < group->n);
-        memcpy(out, ws->x + (group->first_row + row) * pass_embd_ld(p), (size_t)x_bytes(p));
+        memcpy(out, ws->x + (group->first_row + row) * pass_x_ld(p), (size_t)x_bytes(p));
     }
 }
 
@@ -503,8 +509,14 @@ static void step_final_norm(model_pass *p, int32_t from, int32_t to, int32_t thr
     const model_layout *l = p->r->layout;
     const workspace *ws = p->r->ws;
     for (int32_t i = from; i < to; i++)
-        pass_norm(p->r, ws->y + i * pass_embd_ld(p), ws->x + ws->head_row[i] * pass_embd_ld(p),
-                  l->final_norm, l->final_norm_bias);
+        pass_norm(p->r, ws->y + i * pass_embd_ld(p), ws->x + ws->head_row[i] * pass_x_ld(p),
+                  l->last.norm, l->last.bias);
+    pass_quantise_rows(p, from, to);
+}
+
+static void step_take_normed(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
     pass_quantise_rows(p, from, to);
 }
 
@@ -532,8 +544,8 @@ static drey_status check_finite(const model_pass *p, drey_error *err)
     const runner *r = p->r;
     uint32_t most = 0;
     for (int32_t i = 0; i < p->n_rows; i++) {
-        const float *x = r->ws->x + r->ws->head_row[i] * pass_embd_ld(p);
-        for (int64_t j = 0; j < r->layout->shape.n_embd; j++) {
+        const float *x = r->ws->x + r->ws->head_row[i] * pass_x_ld(p);
+        for (int64_t j = 0; j < shape_width(&r->layout->shape); j++) {
             uint32_t bits;
             memcpy(&bits, &x[j], sizeof bits);
             bits &= 0x7fffffff;
@@ -548,15 +560,18 @@ static drey_status check_finite(const model_pass *p, drey_error *err)
     return DREY_OK;
 }
 
-drey_status pass_norm_head(model_pass *p, drey_error *err)
+drey_status pass_take_head(model_pass *p, drey_error *err)
 {
-    const model_shape *s = &p->r->layout->shape;
     p->n_rows = list_head_rows(p);
     assert(p->n_rows == p->n_logits);
-    TRY(check_finite(p, err));
+    return check_finite(p, err);
+}
+
+void pass_norm_head(model_pass *p)
+{
+    const model_shape *s = &p->r->layout->shape;
     pass_set_source(p, p->r->ws->y, pass_embd_ld(p), s->n_embd, &(weight *){p->r->layout->head}, 1);
-    pass_each_row(p, step_final_norm);
-    return DREY_OK;
+    pass_each_row(p, s->streams.n > 0 ? step_take_normed : step_final_norm);
 }
 
 static void add_head_bias(const model_layout *l, const int64_t *ids, float *logits, int64_t n)

@@ -43,9 +43,12 @@ drey_status pass_embed(model_pass *p, drey_error *err);
 void pass_take_taps(model_pass *p);
 /* The pass stops here: fills the taps of later layers with what its rows are now. */
 void pass_take_left_taps(model_pass *p);
-/* Norms the rows that need logits, which become rows 0 .. n_logits - 1; for the head.
+/* Makes the rows that need logits the pass's only ones: they are head_row[0 .. n_logits) of x.
  * DREY_ERR_FORMAT: they are not finite. */
-drey_status pass_norm_head(model_pass *p, drey_error *err);
+drey_status pass_take_head(model_pass *p, drey_error *err);
+/* Norms these for the head, or takes them as they are in y where hyper connections have made them.
+ */
+void pass_norm_head(model_pass *p);
 /* Applies what the model does to logits after the head: of rows [n][pass_logits_stride]; of n
  * numbers, of these ids, or NULL: of the head's rows and then the table's. */
 void pass_finish_logits(model_pass *p);
@@ -76,8 +79,9 @@ void pass_activate(const runner *r, const act_numbers *numbers, float *gate, flo
 /* x *= factor, unless that is 1. */
 void pass_scale(float *x, float factor, int64_t n);
 
-/* Numbers from one row of x or y to the next. */
+/* Numbers from one row of y to the next, and of other rows of D; of x. */
 int64_t pass_embd_ld(const model_pass *p);
+int64_t pass_x_ld(const model_pass *p);
 
 /* ---- Rows of a table on the disk (pass_lookup.c), of models that have one ---- */
 

@@ -93,7 +93,7 @@ static void walk_rows(walk *w)
     const workspace_limits *l = w->l;
     TAKE(rope, (size_t)w->rows * (size_t)s->n_angles * sizeof(float));
     TAKE(logits, floats(w->n_logits, l->n_logits ? l->n_logits : s->n_vocab));
-    TAKE(tap_rows, floats(l->max_tap_rows, s->n_embd));
+    TAKE(tap_rows, floats(l->max_tap_rows, shape_width(s)));
     TAKE(rows, (size_t)w->rows * sizeof(pass_row));
     TAKE(group, w->ints);
     TAKE(pending, w->ints);

@@ -38,11 +38,12 @@ typedef struct workspace_limits {
 
 /* Numbers of buffers. A block numbers its own from BUFFER_OWN on; those before are all blocks'. */
 enum {
-    BUFFER_X,    /* [B][D]: the residual stream */
+    BUFFER_X,    /* [B][W]: the residual stream, W being D or that of its parts (shape_width) */
     BUFFER_Y,    /* [B][D]: what is added to it */
     BUFFER_WIDE, /* [B][2 D or tapped_numbers]: of a layer after a target the target's states, then
                     [e; x]; [B][D]: what a norm makes that two blocks read; the tokens' embeddings,
-                    where each layer reads them; of other models none */
+                    where each layer reads them; [B][n]: what a hyper connection's parts get of a
+                    sum; of other models none */
     BUFFER_OWN
 };
 
@@ -54,7 +55,7 @@ enum {
 
 /* Kinds of blocks that a model may have, and buffers that each may ask for. */
 enum {
-    BLOCK_CLASSES = 6,
+    BLOCK_CLASSES = 10,
     BLOCK_BUFFERS = 20,
     WORKSPACE_BUFFERS = BUFFER_OWN + BLOCK_CLASSES * BLOCK_BUFFERS
 };
@@ -75,10 +76,10 @@ typedef struct workspace_buffer {
 /* B: max_rows + max_deferred. Rows of numbers are padded (row_stride). */
 typedef struct workspace {
     workspace_limits limits;
-    float *x, *y;       /* [B][D]: BUFFER_X, BUFFER_Y */
+    float *x, *y;       /* [B][W], [B][D]: BUFFER_X, and BUFFER_Y with room for [B][W] */
     float *rope;        /* [B][n_angles]: cosine and sine of each pair of each rotation */
     float *logits;      /* [max_logit_rows + max_deferred][n_logits] */
-    float *tap_rows;    /* [max_tap_rows][D] */
+    float *tap_rows;    /* [max_tap_rows][W] */
     pass_row *rows;     /* [B]: for a chain of tokens, and for callers without a better place */
     int32_t *group;     /* [B]: a row's */
     int32_t *pending;   /* [B]: a row's pending index in its group's cache; of a deferred row

@@ -193,7 +193,7 @@ static void take_rows(drey_ranks *r, const ranks_pass *m, const model_pass *p)
     int64_t away_ns = clock_ns() - r->wait.sent_ns,
             computed_ns = (int64_t)ranks_got(r)->computed_ns;
     r->wait.idle_ns += max_i64(away_ns - max_i64(computed_ns, 0), 0);
-    ranks_copy_rows(m, p->r->ws->x, pass_hidden_stride(p->r));
+    ranks_copy_rows(m, p->r->ws->x, pass_rows_stride(p->r));
 }
 
 static drey_status take_back(void *user, const model_pass *p, bool *done, drey_error *err)
@@ -204,7 +204,7 @@ static drey_status take_back(void *user, const model_pass *p, bool *done, drey_e
     if (!is_back(user))
         return DREY_OK;
     if (r->broken || !r->has || ranks_got(r)->kind != RANKS_ROWS ||
-        !ranks_read_rows(r, p->r->layout->shape.n_embd, &m) || m.head.n_rows != p->n_rows)
+        !ranks_read_rows(r, shape_width(&p->r->layout->shape), &m) || m.head.n_rows != p->n_rows)
         return not_back(r, err);
     take_rows(r, &m, p);
     ranks_drop(r);

@@ -96,7 +96,7 @@ drey_status ranks_send_rows(drey_ranks *r, int32_t to, const model_pass *p, drey
     uint8_t *body;
     ranks_cache caches[DREY_MAX_SESSIONS];
     const ranks_rows head = {.n_rows = p->n_rows,
-                             .n_embd = p->r->layout->shape.n_embd,
+                             .n_embd = shape_width(&p->r->layout->shape),
                              .n_caches = list_caches(r, p, caches),
                              .n_copies = r->caches.n_copies,
                              .is_wanted = p->n_logits > 0};
@@ -107,7 +107,7 @@ drey_status ranks_send_rows(drey_ranks *r, int32_t to, const model_pass *p, drey
     for (int32_t i = 0; i < head.n_caches; i++)
         at = put(at, r->caches.slot[caches[i].slot].trail.path,
                  (size_t)caches[i].n_path * sizeof(int32_t));
-    at = put_rows(put_parents(at, p), &head, p->r->ws->x, pass_hidden_stride(p->r));
+    at = put_rows(put_parents(at, p), &head, p->r->ws->x, pass_rows_stride(p->r));
     TRY(ranks_send(r, to, RANKS_ROWS, NULL, (size_t)(at - body), err));
     for (int32_t i = 0; i < r->caches.n_slots; i++)
         r->caches.slot[i].trail.n = 0;

@@ -235,6 +235,10 @@ static drey_status check_embedded(const drey_session *s, const int32_t *ids, siz
              "%s: texts become vectors by models that are a decoder alone, pooled by none, mean, "
              "cls or last",
              SHOWN_PATH(gguf_shard_path(s->engine->config.target->file, 0)));
+    if (s->engine->target.layout.shape.streams.n > 0)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "%s has hyper connections, whose states drey makes into no vectors; use another model",
+             SHOWN_PATH(gguf_shard_path(s->engine->config.target->file, 0)));
     if (n == 0 || !drey_pooling_name(pooling))
         FAIL(err, DREY_ERR_USAGE,
              "a vector is that of at least one token, pooled by none, mean, cls or last");

@@ -330,8 +330,7 @@ void recurrent_settle(state_store *s, const text_cache *c, int32_t end)
 
 /* ---- Rows ---- */
 
-/* The position before a row's: its parent's, as recurrent_walk_row names it. */
-static int32_t before(const text_cache *c, int32_t position)
+int32_t recurrent_before(const text_cache *c, int32_t position)
 {
     const int32_t row = position - cache_end(c);
     if (row < 0)
@@ -353,7 +352,7 @@ static int32_t path_records(const recurrent_walk *w, int32_t *position,
                             uint8_t *records[RECURRENT_BLOCK])
 {
     const int32_t n = depth_of(w->cache, *position) % RECURRENT_BLOCK + 1;
-    for (int32_t i = n - 1; i >= 0; i--, *position = before(w->cache, *position))
+    for (int32_t i = n - 1; i >= 0; i--, *position = recurrent_before(w->cache, *position))
         records[i] = record_at(w->store, w->layer, record_of(w->store, w->cache, *position));
     return n;
 }
@@ -418,6 +417,14 @@ void recurrent_walk_row(recurrent_walk *w, int32_t position, int32_t row)
         recurrent_walk_end(w);
         next_of_prompt(w, position);
     }
+}
+
+const uint8_t *recurrent_record(const recurrent_store *r, const text_cache *c, int32_t layer,
+                                int32_t position, const float **base, int32_t *n)
+{
+    *base = state_in(r, layer, RECURRENT_BASE);
+    *n = r->base[layer];
+    return position < *n ? NULL : record_at(r, layer, record_of(r, c, position));
 }
 
 /* ---- Elsewhere ---- */

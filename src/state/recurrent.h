@@ -87,6 +87,16 @@ uint8_t *recurrent_state(const state_store *s, const text_cache *c, int32_t laye
                          int32_t position);
 bool recurrent_is_valid(const state_store *s, const text_cache *c);
 
+/* ---- For what a layer knows of a path before its step ---- */
+
+/* The position before a row's, both as recurrent_walk_row names them; -1: the row is the text's
+ * first. */
+int32_t recurrent_before(const text_cache *c, int32_t position);
+/* The record of a position of an earlier pass; NULL: it is before the layer's state, which *base
+ * then is, after *n positions. */
+const uint8_t *recurrent_record(const recurrent_store *r, const text_cache *c, int32_t layer,
+                                int32_t position, const float **base, int32_t *n);
+
 /* ---- For the step of a layer ---- */
 
 /* The i-th store of a cache. */

@@ -42,7 +42,7 @@ static drey_status open_part(worker *w, const drey_engine_options *options, cons
     for (; w->n_sessions < join->n_sessions; w->n_sessions++)
         TRY(drey_session_open(&w->session[w->n_sessions], w->engine, err));
     TRY(ranks_make_room(w->ranks, join->n_sessions, w->engine->plan.max_rows,
-                        w->engine->target.layout.shape.n_embd, err));
+                        shape_width(&w->engine->target.layout.shape), err));
     const ranks_ready ready = engine_rank_ready(w->engine);
     return ranks_send(w->ranks, 0, RANKS_READY, &ready, sizeof ready, err);
 }
@@ -124,7 +124,7 @@ static bool take_groups(worker *w, const ranks_pass *m, pass_group *groups, int3
                                   .states = states};
         parent += c->n_rows;
         rows += c->n_rows;
-        states += c->n_rows * pass_hidden_stride(r);
+        states += c->n_rows * pass_rows_stride(r);
     }
     return true;
 }
@@ -134,7 +134,7 @@ static drey_status take_rows(worker *w, pass_group *groups, int32_t *n, ranks_pa
                              drey_error *err)
 {
     runner *r = probe_target(w->session[0]);
-    if (!ranks_read_rows(w->ranks, r->layout->shape.n_embd, m) ||
+    if (!ranks_read_rows(w->ranks, shape_width(&r->layout->shape), m) ||
         m->head.n_rows > r->ws->limits.max_rows)
         FAIL(err, DREY_ERR_IO, "it does not understand the rows it gets: start all ranks again");
     if (!commit_all(w, m) || !copy_all(w, m) || !truncate_all(w, m))
@@ -142,7 +142,7 @@ static drey_status take_rows(worker *w, pass_group *groups, int32_t *n, ranks_pa
     if (!take_groups(w, m, groups, n))
         FAIL(err, DREY_ERR_IO, "it has no room for the rows it gets: start all ranks again");
     /* The pass takes them from where its sums will be, which are not in use yet. */
-    ranks_copy_rows(m, r->ws->y, pass_hidden_stride(r));
+    ranks_copy_rows(m, r->ws->y, pass_rows_stride(r));
     return DREY_OK;
 }
 
@@ -187,7 +187,7 @@ static drey_status serve_rows(worker *w, drey_error *err)
     int32_t next = r->rank + 1 < r->n ? r->rank + 1 : 0;
     if (next == 0 && !m.head.is_wanted)
         return DREY_OK;
-    return ranks_pass_on(r, next, &m, target->ws->x, pass_hidden_stride(target), err);
+    return ranks_pass_on(r, next, &m, target->ws->x, pass_rows_stride(target), err);
 }
 
 /* One message; *quit: it was the last one. Rank 0 reports a failure to the user, and may try a pass

@@ -90,6 +90,10 @@ static const struct {
     FIELD(NUMBER, latent.v_dim),
     FIELD(FLAG, latent.whole),
     FIELD(FLAG, latent.indexer),
+    FIELD(NUMBER, streams.n),
+    FIELD(NUMBER, streams.rank),
+    FIELD(NUMBER, streams.n_chosen),
+    FIELD(FLAG, streams.ngrams),
 };
 
 static uint32_t type_named(const char *name)

@@ -10,7 +10,7 @@ enum {
     N_PLAIN_TOYS = 14,
     N_ARCH_TOYS = 17,
     N_EXPERT_TOYS = 14,
-    N_FAMILY_TOYS = 40,
+    N_FAMILY_TOYS = 41,
     FAMILY_WITH_STATES = 26, /* the first of them that has some */
     N_NUMBER_TOYS = 23,
     N_LATENT_TOYS = 7,

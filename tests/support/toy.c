@@ -472,6 +472,8 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
     char name[64];
     int64_t d = o->n_embd, ff = ff_of(o, layer);
     float weight = layer_weight(o, layer);
+    if (o->streams.n > 0)
+        plan_hyper(m, layer);
     if (!(form & TOY_NORMS_AFTER))
         add_norm(m, layer, "attn_norm", form);
     if (toy_has_mamba(o, layer))
@@ -600,6 +602,10 @@ static void plan_decoder_only(model_plan *m)
         add_table(m, layer_name(name, o->n_layers + i, "nextn.eh_proj.weight"), 2 * o->n_embd,
                   o->n_embd, 1.0f);
         add_vector(m, layer_name(name, o->n_layers + i, "attn_norm.weight"), o->n_embd, 1, 0);
+    }
+    if (o->streams.n > 0) {
+        plan_hyper_head(m);
+        return;
     }
     add_vector(m, form_of(o) & TOY_SHORT_CONV ? "token_embd_norm.weight" : "output_norm.weight",
                o->n_embd, 1.0f, 0.1f);
@@ -801,8 +807,9 @@ static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
         n_keys += 2;
     }
     return n_keys + put_rope_scaling(w, o) + put_expert_keys(w, o) + put_delta_keys(w, o) +
-           put_mamba_keys(w, o) + put_kind_keys(w, o, (int32_t)head_dim_of(o)) +
-           put_latent_keys(w, o) + put_more_keys(w, o);
+           put_hyper_keys(w, o) + put_mamba_keys(w, o) +
+           put_kind_keys(w, o, (int32_t)head_dim_of(o)) + put_latent_keys(w, o) +
+           put_more_keys(w, o);
 }
 
 static uint64_t put_split_keys(gguf_writer *w, const model_plan *m, int32_t part)

@@ -79,6 +79,15 @@ typedef struct toy_delta {
     bool all_inputs; /* and q, k, v and z */
 } toy_delta;
 
+/* A residual stream of n parts, with hyper connections in place of norms; attention chooses
+ * positions where there are more than so many. */
+typedef struct toy_streams {
+    int32_t n; /* 0: it is one */
+    int32_t rank;
+    int32_t n_chosen; /* positions, in blocks of 4 */
+    bool ngrams;      /* with a table of n-grams, in front of the second layer */
+} toy_streams;
+
 /* Layers of two kinds, local ones and others, as Gemma 4's are. */
 typedef struct toy_kinds {
     int32_t period;            /* the last of so many layers sees all; 0: there are no kinds */
@@ -133,6 +142,7 @@ typedef struct toy_options {
     int32_t rope_original_context;
     toy_experts experts;
     toy_delta delta;
+    toy_streams streams;
     toy_kinds kinds;
     toy_mamba mamba;
     toy_latent latent;

@@ -160,17 +160,28 @@ void matrix_case_random(matrix_case *c, rng *r)
         c->at[AXIS_MODEL] %= FIRST_ARCH;
 }
 
+static struct {
+    drey_model *target, *draft, *layer;
+    char planes[512], packed[512], heads[512];
+} models[N_MODELS];
+
 static bool has_encoder(int model)
 {
     return model >= FIRST_ENCODER && model < FIRST_FAMILY;
+}
+
+/* There are EAGLE layers for it. */
+static bool has_layer(int model)
+{
+    return !has_encoder(model) && models[model].target->shape.streams.n == 0;
 }
 
 void matrix_case_resolve(matrix_case *c)
 {
     int32_t *at = c->at;
     drey_drafter who = drafters[at[AXIS_DRAFTER]];
-    if (who == DREY_DRAFTER_EAGLE && has_encoder(at[AXIS_MODEL]))
-        at[AXIS_MODEL] = FIRST_ARCH; /* there are no such layers for models with an encoder */
+    if (who == DREY_DRAFTER_EAGLE && !has_layer(at[AXIS_MODEL]))
+        at[AXIS_MODEL] = FIRST_ARCH;
     if (who == DREY_DRAFTER_SELF &&
         (matrix_is_mixture(at[AXIS_MODEL]) || matrix_has_states(at[AXIS_MODEL])))
         at[AXIS_MODEL] = FIRST_ARCH; /* a mixture has no planes of its experts, states no views */
@@ -225,11 +236,6 @@ static const char *matrix_case_text(const matrix_case *c)
 }
 
 /* ---- Models ---- */
-
-static struct {
-    drey_model *target, *draft, *layer;
-    char planes[512], packed[512], heads[512];
-} models[N_MODELS];
 
 static int32_t prompt[N_LONG + MOST_SESSIONS];
 
@@ -314,7 +320,7 @@ static void open_model(int i, const toy_options *toy)
     toy_prepare(models[i].target, models[i].planes, true);
     toy_prepare(models[i].target, models[i].packed, false);
     put_heads(i);
-    if (!has_encoder(i))
+    if (has_layer(i))
         put_layer(i, toy);
 }
 

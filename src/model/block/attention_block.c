@@ -61,7 +61,7 @@ static drey_status bind_norm(binder *b, attention_tensors *t)
     const model_shape *s = &b->layout->shape;
     const bool old = shape_is_eagle(s) && binder_has(b, "hidden_norm.weight");
     const char *name = old ? "hidden_norm.weight" : "attn_norm_2.weight";
-    if (s->arch->norms_sums || shape_has_form(s, FORM_NORMS_AFTER))
+    if (s->arch->norms_sums || shape_has_form(s, FORM_NORMS_AFTER) || s->streams.n > 0)
         return DREY_OK;
     if (!shape_is_eagle(s))
         return block_bind_norm(b, "attn_norm", &t->norm, &t->norm_bias);
@@ -299,7 +299,8 @@ static void write_norm(program_writer *w)
     const model_shape *s = &w->layout->shape;
     const bool wide = y->attention.token_norm,
                shared = y->ffn.parallel || shape_has_form(s, FORM_BESIDE);
-    write_rows(w, wide ? wide_norm : shared ? shared_norm : attn_norm);
+    if (s->streams.n == 0)
+        write_rows(w, wide ? wide_norm : shared ? shared_norm : attn_norm);
     write_reads(w, wide || shared ? BUFFER_WIDE : BUFFER_Y, wide ? 2 * s->n_embd : s->n_embd);
 }
 

@@ -43,11 +43,11 @@ block_list list_blocks(const model_shape *s)
     return list;
 }
 
-/* The block that has a layer's state; NULL: none has. */
+/* The block that has a layer's state; NULL: none has. That of n-grams comes besides. */
 static const block_class *state_block(const model_shape *s, int32_t layer)
 {
     const block_class *const *b = layer_blocks(s, layer);
-    while (*b && !(*b)->store)
+    while (*b && (!(*b)->store || *b == &ngram_block))
         b++;
     return *b;
 }
@@ -96,7 +96,7 @@ static bool attends(const model_shape *s, int32_t layer)
 
 /* Places of the layers in stores; the first store has keys and values, if only of no layer. */
 static void add_layers(cache_spec *spec, const model_shape *s, kv_format format,
-                       layer_layout *layer)
+                       layer_layout *layer, layer_place *ngram)
 {
     const store_shape first = kv_shape(&s->attention[0], format);
     (void)find_store(spec, &kv_class, &first);
@@ -115,6 +115,11 @@ static void add_layers(cache_spec *spec, const model_shape *s, kv_format format,
             block->store_shape(s, i, &shape);
             state = place_in(spec, block->store, &shape);
         }
+        if (s->arch && layer_has_ngrams(s, i)) {
+            store_shape shape = {.format = KV_F32};
+            ngram_block.store_shape(s, i, &shape);
+            *ngram = place_in(spec, ngram_block.store, &shape);
+        }
         if (layer) {
             layer[i].kv = kv;
             layer[i].state = state;
@@ -125,7 +130,7 @@ static void add_layers(cache_spec *spec, const model_shape *s, kv_format format,
 void place_layers(model_layout *l)
 {
     cache_spec spec = {.n_stores = 0};
-    add_layers(&spec, &l->shape, KV_F16, l->layer);
+    add_layers(&spec, &l->shape, KV_F16, l->layer, &l->ngram.state);
 }
 
 int32_t model_state_stride(const model_shape *s)
@@ -149,7 +154,8 @@ cache_spec model_cache_spec(const model_shape *s, kv_format format)
 {
     cache_spec spec = {.in_blocks = shape_has_states(s)};
     spec.stride = spec.in_blocks ? s->recurrent.stride : 0;
-    add_layers(&spec, s, format, NULL);
+    layer_place ngram;
+    add_layers(&spec, s, format, NULL, &ngram);
     return spec;
 }
 
@@ -172,10 +178,14 @@ void block_add(const model_pass *p, const added_tensors *t, int32_t from, int32_
         if (t->norm)
             kernels->rmsnorm(y, y, t->norm, n, s->norm_eps);
         pass_scale(y, t->scale, n);
+        if (s->streams.n > 0)
+            continue;
         kernels->add(x, y, n);
         if (t->of_both)
             pass_norm(p->r, x, x, t->of_both, t->of_both_bias);
     }
+    if (s->streams.n > 0)
+        block_add_to_parts(p, from, to);
 }
 
 static void norm_ffn(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
@@ -197,7 +207,8 @@ void block_take_normed(model_pass *p, const program_step *s, int32_t from, int32
 
 void block_write_ffn_norm(program_writer *w)
 {
-    write_rows(w, w->layout->layer[w->layer].ffn.parallel ? block_take_normed : norm_ffn);
+    if (w->layout->shape.streams.n == 0)
+        write_rows(w, w->layout->layer[w->layer].ffn.parallel ? block_take_normed : norm_ffn);
     write_reads(w, BUFFER_Y, w->layout->shape.n_embd);
 }
 
@@ -238,7 +249,7 @@ static drey_status bind_ffn_norm(binder *b, layer_layout *y)
 {
     const arch *a = b->layout->shape.arch;
     feed_forward_tensors *t = &y->ffn;
-    if (a->norms_sums || a->forms & FORM_NORMS_AFTER)
+    if (a->norms_sums || a->forms & FORM_NORMS_AFTER || b->layout->shape.streams.n > 0)
         return DREY_OK;
     if (!(a->forms & FORM_PARALLEL) || binder_has(b, "ffn_norm.weight"))
         return block_bind_norm(b,

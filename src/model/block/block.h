@@ -10,7 +10,11 @@
  *   feed-forward   x += Down (act(Gate n) * Up n)
  *   experts        the same of the experts that a router chooses for each row, and of a shared one
  *
+ *   n-grams        x += y + silu(taps of norm(y))       y = sigmoid(K e . x) V e, e of a table
  *   per-layer      x += Proj (gelu(Gate x) * what the layer knows of the row's token)
+ *
+ * Where the residual stream is of several parts (hyper_block.c), n is a mean of them, weighed by
+ * gates, and each part gets its share of what is added.
  *
  * Architectures differ in forms of these (arch.h: FORM_...): where norms are, whether the
  * feed-forward part reads what attention reads (parallel), gates of what attention gives.
@@ -45,6 +49,15 @@ struct block_class {
 
 extern const block_class ends_block, attention_block, cross_block, feed_forward_block,
     experts_block, latent_block, short_conv_block, delta_block, mamba_block, per_layer_block;
+/* Hyper connections in front of a layer's first block, and of its other one (hyper_block.c). */
+extern const block_class hyper_block, hyper_ffn_block;
+/* Adds what the last tokens say, in front of a layer; it has a state besides the layer's
+ * (ngram_block.c). */
+extern const block_class ngram_block;
+/* arch_layers.rows of these. */
+void ngram_rows(const model_pass *p, int32_t row, int32_t token, int64_t *out);
+/* The same layer of all. */
+bool layer_has_ngrams(const model_shape *s, int32_t layer);
 
 /* The blocks of a layer, in their order, and then NULL. */
 const block_class *const *layer_blocks(const model_shape *s, int32_t layer);
@@ -125,6 +138,13 @@ void block_take_queries(model_pass *p, const program_step *s, int32_t from, int3
                         int32_t thread);
 void block_gate_attended(model_pass *p, const program_step *s, int32_t from, int32_t to,
                          int32_t thread);
+
+/* Binds a hyper connection of the model, or "blk.N" of the present layer in front. */
+drey_status block_bind_hyper(binder *b, const char *name, hyper_tensors *t);
+/* Writes the steps that make y of the rows that need logits, before the head. */
+void write_hyper_head(program_writer *w);
+/* Each part of x gets its share of y: rows [from, to). */
+void block_add_to_parts(const model_pass *p, int32_t from, int32_t to);
 
 /* Buffers of two products with an activation between them. */
 enum {

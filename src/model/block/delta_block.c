@@ -326,6 +326,20 @@ static void read_gates(const unit_job *j, int32_t i, int32_t head, float *beta, 
     *decay = block_softplus((double)alpha + (double)j->t->dt[h]) * (double)j->t->a[h];
 }
 
+/* out = norm(out) * silu(z), or sigmoid(z), of a head. */
+static void norm_gated(const unit_job *j, float *out, const float *z)
+{
+    const model_shape *s = &j->p->r->layout->shape;
+    const kernel_table *kernels = j->p->r->kernels;
+    const int32_t dim = j->s.v_dim;
+    if (!shape_has_form(s, FORM_DELTA_SIGMOID)) {
+        j->kernel->gated_norm(out, out, j->t->head_norm, z, dim, s->norm_eps);
+        return;
+    }
+    kernels->rmsnorm(out, out, j->t->head_norm, dim, s->norm_eps);
+    kernels->gate(out, out, z, dim);
+}
+
 static void compute_head(const unit_job *j, int32_t i, int32_t head)
 {
     const int32_t dim = j->s.v_dim, n = j->rows[i].n - 1, h = head_of(j, head);
@@ -356,8 +370,7 @@ static void compute_head(const unit_job *j, int32_t i, int32_t head)
                                  .v_dim = dim,
                                  .d = own.d + head * dim,
                                  .out = out});
-    j->kernel->gated_norm(out, out, j->t->head_norm, z_of(j, i, head), dim,
-                          j->p->r->layout->shape.norm_eps);
+    norm_gated(j, out, z_of(j, i, head));
 }
 
 static void compute(void *user, int32_t thread, int32_t unit, const float *state,

@@ -11,6 +11,8 @@ static int64_t wide_numbers(const model_shape *s)
 {
     if (shape_has_form(s, FORM_PARALLEL | FORM_BESIDE) || s->lookup.width > 0)
         return s->n_embd;
+    if (s->streams.n > 0)
+        return s->streams.n;
     return s->taps.n ? max_i64(2 * s->n_embd, tapped_numbers(s)) : 0;
 }
 
@@ -18,8 +20,8 @@ static void needs(buffer_needs *n)
 {
     const model_shape *s = n->shape;
     const int64_t wide = wide_numbers(s);
-    need_rows(n, BUFFER_X, n->n_rows, s->n_embd);
-    need_rows(n, BUFFER_Y, n->n_rows, s->n_embd);
+    need_rows(n, BUFFER_X, n->n_rows, shape_width(s));
+    need_rows(n, BUFFER_Y, n->n_rows * max_i32(s->streams.n, 1), s->n_embd);
     need_rows(n, BUFFER_WIDE, wide > 0 ? n->n_rows : 0, wide);
     const size_t n_looked_up = (size_t)n->n_rows * (size_t)s->lookup.n;
     need_lasting(n, ENDS_ROWS, n_looked_up * sizeof(int64_t));
@@ -67,7 +69,7 @@ static void output_norm(model_pass *p, const program_step *s, int32_t from, int3
 {
     (void)s;
     (void)thread;
-    block_norm(p, p->r->layout->final_norm, NULL, from, to);
+    block_norm(p, p->r->layout->last.norm, NULL, from, to);
 }
 
 /* Keys and values of the output, as a decoder's layer reads it, to the cross cache. */
@@ -113,7 +115,9 @@ static drey_status head(model_pass *p, const program_step *s, drey_error *err)
     runner *r = p->r;
     weight *head = r->layout->head;
     if (p->n_logits > 0) {
-        TRY(pass_norm_head(p, err));
+        if (r->layout->shape.streams.n == 0)
+            TRY(pass_take_head(p, err));
+        pass_norm_head(p);
         row_table *table = r->layout->table;
         product products[] = {{head, r->ws->logits, pass_logits_stride(r)},
                               {table ? &table->matrix : NULL, r->ws->logits + head->form.n_rows,
@@ -141,6 +145,9 @@ void write_ending(program_writer *w)
         write_readers(w);
     } else if (!w->layout->inner) {
         write_mix(w, leave);
+        if (w->layout->shape.streams.n > 0)
+            write_hyper_head(w);
+        write_as(w, &ends_block);
         write_mix(w, head);
         write_mix(w, finish);
     }

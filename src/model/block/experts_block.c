@@ -354,7 +354,7 @@ static void step_guess_norm(model_pass *p, int32_t from, int32_t to, int32_t thr
     (void)thread;
     const workspace *ws = p->r->ws;
     const layer_layout *next = &p->r->layout->layer[p->layer + 1];
-    for (int32_t i = from; i < to; i++)
+    for (int32_t i = from; i < to && p->r->layout->shape.streams.n == 0; i++)
         if (next->experts.norm.router)
             norm_for_router(p, next, i);
         else
@@ -363,7 +363,8 @@ static void step_guess_norm(model_pass *p, int32_t from, int32_t to, int32_t thr
     pass_quantise_rows(p, from, to);
 }
 
-/* The next layer's router, on the rows as they are before this layer's experts. What this layer's
+/* The next layer's router, on the rows as they are before this layer's experts; of several parts on
+ * what this layer's router was given. What this layer's
  * own router was given and has said is no longer needed. */
 static void route_next(model_pass *p)
 {

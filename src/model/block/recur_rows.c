@@ -15,9 +15,18 @@ static const layer_layout *present_layer(const model_pass *p)
     return layer_of(p, p->walk.step);
 }
 
+/* The place of the present step's state. */
+static layer_place present_place(const model_pass *p)
+{
+    const model_layout *l = p->r->layout;
+    const int32_t block = p->walk.step->first_buffer / BLOCK_BUFFERS;
+    return l->program.blocks.class[block] == &ngram_block ? l->ngram.state
+                                                          : present_layer(p)->state;
+}
+
 static recurrent_store *store_of(const model_pass *p, const text_cache *cache)
 {
-    return recurrent_of(cache, present_layer(p)->state.store);
+    return recurrent_of(cache, present_place(p).store);
 }
 
 /* The rows of one group, in the order of their paths: deferred ones, which stand after the pass's
@@ -30,7 +39,7 @@ static void walk_group(model_pass *p, int32_t group, int32_t unit, recurrent_row
     const int32_t end = cache_end(g->cache);
     recurrent_walk w = {.store = store_of(p, g->cache),
                         .cache = g->cache,
-                        .layer = present_layer(p)->state.index,
+                        .layer = present_place(p).index,
                         .unit = unit,
                         .thread = thread};
     recurrent_walk_begin(&w, compute, p);
@@ -75,7 +84,7 @@ void block_recur(model_pass *p, recurrent_rows_fn *compute)
         pool_run(p->r->pool, recur_thread, &units);
     for (int32_t g = 0; g < p->n_groups; g++)
         recurrent_advanced(store_of(p, p->groups[g].cache), p->groups[g].cache,
-                           present_layer(p)->state.index);
+                           present_place(p).index);
     if (p->r->trace)
         trace_add(p->r->trace, 0, TRACE_ATTEND, start, clock_ns(), p->n_rows);
 }
@@ -91,7 +100,7 @@ drey_status block_bind_recur(binder *b, recur_tensors *t, recurrent_rows_fn *com
 {
     const model_shape *s = &b->layout->shape;
     t->compute = compute;
-    if (!shape_has_form(s, FORM_BESIDE))
+    if (!shape_has_form(s, FORM_BESIDE) && s->streams.n == 0)
         TRY(bind_vector(b, "attn_norm.weight", s->n_embd, &t->norm));
     return block_bind_sums(b, "attn_norm", &t->added);
 }
@@ -118,7 +127,8 @@ static void add(model_pass *p, const program_step *s, int32_t from, int32_t to, 
 void block_write_recur_norm(program_writer *w)
 {
     const recur_tensors *t = w->layout->layer[w->layer].own;
-    write_rows(w, t->norm ? norm : block_take_normed);
+    if (w->layout->shape.streams.n == 0)
+        write_rows(w, t->norm ? norm : block_take_normed);
     write_reads(w, BUFFER_Y, w->layout->shape.n_embd);
 }
 

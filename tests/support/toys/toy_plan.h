@@ -46,6 +46,13 @@ void plan_delta(model_plan *m, int32_t layer);
 /* Returns the number of keys written. */
 uint64_t put_delta_keys(gguf_writer *w, const toy_options *o);
 
+/* ---- Hyper connections and n-grams (toy_hyper.c) ---- */
+
+void plan_hyper(model_plan *m, int32_t layer);
+void plan_hyper_head(model_plan *m);
+/* Returns the number of keys written. */
+uint64_t put_hyper_keys(gguf_writer *w, const toy_options *o);
+
 /* ---- State spaces (toy_mamba.c) ---- */
 
 bool toy_has_mamba(const toy_options *o, int32_t layer);

@@ -13,7 +13,8 @@
 enum { N_PROMPT = 100, N_MORE = 40, MOST_LOGITS = 1024, N_STARTS = 3 };
 static const char *const toys[] = {
     "toy-qwen35",     "toy-qwen35-forgetting",     "toy-qwen35moe",         "toy-qwen3next",
-    "toy-nemotron-h", "toy-nemotron-h-forgetting", "toy-nemotron-h-latent", "toy-falcon-h1"};
+    "toy-nemotron-h", "toy-nemotron-h-forgetting", "toy-nemotron-h-latent", "toy-falcon-h1",
+    "toy-qwen4exp"};
 enum { N_TOYS = sizeof toys / sizeof *toys };
 static int32_t prompt[N_PROMPT + N_MORE];
 
