@@ -683,6 +683,7 @@ FAMILIES = {
     "deepseek3": Family("DeepseekV3", latent, LATENT, change=latent_tensors, fit=same_eps),
     "glm47-flash": Family("Glm4MoeLite", latent, LATENT, change=latent_tensors, fit=same_eps),
     "deepseek32": Family("DeepseekV3", latent, LATENT, change=latent_tensors, fit=same_eps),
+    "glm-dsa": Family("DeepseekV3", latent, LATENT, change=latent_tensors, fit=same_eps),
     "mistral4": Family("Mistral4", lambda get: {
         **latent(get), "head_dim": get("attention.key_length_mla")}, LATENT, change=latent_tensors,
         fit=same_eps),

@@ -43,7 +43,10 @@ ARCHITECTURES = {
     "starcoder2": "starcoder", "stablelm": "stablelm2 gpt-2", "command-r": "command-r", "cohere2": "command-r",
     "cohere2moe": "cohere2moe tiny_aya", "phi2": "phi-2 gpt-2", "phimoe": "default", "nemotron": "default tekken",
     "apertus": "tekken", "llama4": "llama4", "afmoe": "afmoe", "step35": "deepseek-v3", "mimo2": "qwen2",
-    "laguna": "laguna", "lfm2": "lfm2", "lfm2moe": "lfm2"}
+    "laguna": "laguna", "lfm2": "lfm2", "lfm2moe": "lfm2", "nemotron_h": "pixtral tekken llama-bpe",
+    "nemotron_h_moe": "pixtral tekken", "granitehybrid": "dbrx refact", "falcon-h1": "falcon-h1 falcon3",
+    "deepseek2": "deepseek-llm deepseek-v3 kimi-k2 glm4 tekken", "deepseek32": "deepseek-v3", "glm-dsa": "glm4",
+    "mistral4": "tekken"}
 
 
 def main():

@@ -13,8 +13,8 @@ root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(root, "scripts"))
 from gguf_file import header
 
-U32, I32, F32, BOOL, TEXT, ARRAY = 4, 5, 6, 7, 8, 9
-TYPES = {"F32": (0, 1, 4), "Q8_0": (8, 32, 34), "Q4_K": (12, 256, 144), "MXFP4": (39, 32, 17)}  # number, block, bytes
+U32, I32, F32, BOOL, TEXT, ARRAY, U64 = 4, 5, 6, 7, 8, 9, 10
+TYPES = {"F32": (0, 1, 4), "Q4_0": (2, 32, 18), "Q8_0": (8, 32, 34), "Q4_K": (12, 256, 144), "MXFP4": (39, 32, 17)}  # number, block, bytes
 MERGES = [b"t h", b"th e"]
 
 
@@ -23,7 +23,7 @@ def item(word):
     if word in ("true", "false"):
         return BOOL, word == "true"
     if re.fullmatch(r"-?\d+", word):
-        return U32, int(word)
+        return U32 if int(word) < 1 << 32 else U64, int(word)
     if re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", word):
         return F32, float(word)
     return TEXT, word.encode()

@@ -13,7 +13,7 @@ enum {
     N_FAMILY_TOYS = 41,
     FAMILY_WITH_STATES = 26, /* the first of them that has some */
     N_NUMBER_TOYS = 23,
-    N_LATENT_TOYS = 7,
+    N_LATENT_TOYS = 8,
     N_LOGIT_TOYS =
         N_PLAIN_TOYS + N_ARCH_TOYS + N_EXPERT_TOYS + N_FAMILY_TOYS + N_NUMBER_TOYS + N_LATENT_TOYS
 };
