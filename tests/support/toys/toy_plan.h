@@ -38,8 +38,8 @@ void add_table(model_plan *m, const char *name, int64_t n_columns, int64_t n, fl
 
 /* ---- Hyper connections and n-grams (toy_hyper.c) ---- */
 
-void plan_hyper(model_plan *m, int32_t layer);
-void plan_hyper_head(model_plan *m);
+/* Plans them, which stand for norms; false: the toy has none. */
+bool plan_hyper(model_plan *m);
 /* Returns the number of keys written. */
 uint64_t put_hyper_keys(gguf_writer *w, const toy_options *o);
 
