@@ -13,7 +13,7 @@ root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(root, "scripts"))
 from gguf_file import header
 
-U32, I32, F32, BOOL, TEXT, ARRAY = 4, 5, 6, 7, 8, 9
+U32, I32, F32, BOOL, TEXT, ARRAY, U64 = 4, 5, 6, 7, 8, 9, 10
 TYPES = {"F32": (0, 1, 4), "Q8_0": (8, 32, 34), "Q4_K": (12, 256, 144), "MXFP4": (39, 32, 17)}  # number, block, bytes
 MERGES = [b"t h", b"th e"]
 
@@ -44,6 +44,8 @@ def value(word):
     for group, times, others in re.findall(r"\[([^]]*)\](?:\*(\d+))?|,([^\[\]]+)", word):
         items += repeated(group) * int(times or 1) if group else repeated(others)
     kind = items[0][0]
+    if kind == U32 and max(one for _, one in items) >= 1 << 31:
+        return ARRAY, (U64, [one for _, one in items])
     return ARRAY, (I32 if kind == U32 else kind, [one for _, one in items])
 
 
