@@ -23,7 +23,7 @@ def item(word):
     if word in ("true", "false"):
         return BOOL, word == "true"
     if re.fullmatch(r"-?\d+", word):
-        return U32 if int(word) < 1 << 32 else U64, int(word)
+        return U32, int(word)
     if re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", word):
         return F32, float(word)
     return TEXT, word.encode()
@@ -44,6 +44,8 @@ def value(word):
     for group, times, others in re.findall(r"\[([^]]*)\](?:\*(\d+))?|,([^\[\]]+)", word):
         items += repeated(group) * int(times or 1) if group else repeated(others)
     kind = items[0][0]
+    if kind == U32 and max(one for _, one in items) >= 1 << 31:
+        return ARRAY, (U64, [one for _, one in items])
     return ARRAY, (I32 if kind == U32 else kind, [one for _, one in items])
 
 

@@ -472,8 +472,6 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
     char name[64];
     int64_t d = o->n_embd, ff = ff_of(o, layer);
     float weight = layer_weight(o, layer);
-    if (o->streams.n > 0)
-        plan_hyper(m, layer);
     if (!(form & TOY_NORMS_AFTER))
         add_norm(m, layer, "attn_norm", form);
     if (toy_has_mamba(o, layer))
@@ -603,12 +601,9 @@ static void plan_decoder_only(model_plan *m)
                   o->n_embd, 1.0f);
         add_vector(m, layer_name(name, o->n_layers + i, "attn_norm.weight"), o->n_embd, 1, 0);
     }
-    if (o->streams.n > 0) {
-        plan_hyper_head(m);
-        return;
-    }
-    add_vector(m, form_of(o) & TOY_SHORT_CONV ? "token_embd_norm.weight" : "output_norm.weight",
-               o->n_embd, 1.0f, 0.1f);
+    if (!plan_hyper(m))
+        add_vector(m, form_of(o) & TOY_SHORT_CONV ? "token_embd_norm.weight" : "output_norm.weight",
+                   o->n_embd, 1.0f, 0.1f);
     if (form_of(o) & TOY_NORM_BIASES)
         add_vector(m, "output_norm.bias", o->n_embd, 0.0f, 0.3f);
     if (form_of(o) & TOY_HEAD_BIAS)

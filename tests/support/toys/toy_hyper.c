@@ -64,7 +64,7 @@ static void plan_ngrams(model_plan *m, int32_t layer)
     add_matrix(m, "per_layer_token_embd.weight", whole_blocks(o, ROW_NUMBERS), table_rows(), 6.0f);
 }
 
-void plan_hyper(model_plan *m, int32_t layer)
+static void plan_layer_hyper(model_plan *m, int32_t layer)
 {
     const toy_options *o = m->options;
     char name[64];
@@ -81,9 +81,13 @@ void plan_hyper(model_plan *m, int32_t layer)
     add_vector(m, layer_name(name, layer, "indexer.k_norm.weight"), INDEX_DIM, 1.0f, 0.2f);
 }
 
-void plan_hyper_head(model_plan *m)
+bool plan_hyper(model_plan *m)
 {
-    plan_connection(m, "output_hc", false);
+    for (int32_t i = 0; m->options->streams.n > 0 && i < m->options->n_layers; i++)
+        plan_layer_hyper(m, i);
+    if (m->options->streams.n > 0)
+        plan_connection(m, "output_hc", false);
+    return m->options->streams.n > 0;
 }
 
 static uint64_t put_numbers(gguf_writer *w, const toy_options *o)

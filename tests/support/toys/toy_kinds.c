@@ -11,7 +11,7 @@ bool toy_sees_all(const toy_options *o, int32_t layer)
 
 bool toy_shares(const toy_options *o, int32_t layer)
 {
-    return layer >= o->n_layers - o->kinds.n_shared;
+    return layer < o->n_layers && layer >= o->n_layers - o->kinds.n_shared;
 }
 
 void plan_layer_end(model_plan *m, int32_t layer, bool experts)

@@ -48,8 +48,8 @@ uint64_t put_delta_keys(gguf_writer *w, const toy_options *o);
 
 /* ---- Hyper connections and n-grams (toy_hyper.c) ---- */
 
-void plan_hyper(model_plan *m, int32_t layer);
-void plan_hyper_head(model_plan *m);
+/* Plans them, which stand for norms; false: the toy has none. */
+bool plan_hyper(model_plan *m);
 /* Returns the number of keys written. */
 uint64_t put_hyper_keys(gguf_writer *w, const toy_options *o);
 
