@@ -9,7 +9,7 @@
 typedef struct rehearsal {
     drey_ranks ranks;
     int32_t n_planned;
-    drey_engine engine[RANKS_MOST];
+    drey_engine engine[];
 } rehearsal;
 
 static drey_engine_options on_machine(const drey_engine_options *options,
@@ -128,7 +128,7 @@ drey_status drey_ranks_plan(const drey_engine_options *options, const drey_speed
     drey_error *why = err ? err : &local;
     if (n < 2 || n > RANKS_MOST)
         FAIL(err, DREY_ERR_USAGE, "%d ranks cannot share a model (2 to %d)", n, RANKS_MOST);
-    rehearsal *r = calloc(1, sizeof *r);
+    rehearsal *r = calloc(1, sizeof *r + (size_t)n * sizeof r->engine[0]);
     if (!r)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for plans of %d ranks", n);
     r->ranks.n = n;

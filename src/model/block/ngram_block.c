@@ -115,9 +115,9 @@ static int32_t token_at(const model_pass *p, int32_t group, int32_t position)
     const uint8_t *record = recurrent_record(recurrent_of(g->cache, l->ngram.state.store), g->cache,
                                              l->ngram.state.index, position, &base, &n);
     const float *tokens = base + (int64_t)s.n_taps * n_channels(&s) + s.n_heads;
-    const int32_t token = (int32_t)(record ? ((const float *)(const void *)record)[n_channels(&s)]
-                                           : tokens[position - n]);
-    return token > 0 ? token - 1 : none;
+    const float token =
+        record ? ((const float *)(const void *)record)[n_channels(&s)] : tokens[position - n];
+    return token > 0 ? (int32_t)token - 1 : none; /* also where it is no number */
 }
 
 void ngram_rows(const model_pass *p, int32_t row, int32_t token, int64_t *out)
