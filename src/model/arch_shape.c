@@ -141,12 +141,13 @@ static drey_status set_attention(model_shape *s, int32_t layer, const attention_
     return DREY_OK;
 }
 
-/* Reads the heads of each layer. A layer with 0 of them has another block instead, if its
- * architecture knows such layers. */
+/* Reads the heads of each layer. A layer with 0 of them has a state instead, if its architecture
+ * knows layers with one or the other. */
 static drey_status read_heads(model_shape *s, const gguf *g, drey_error *err)
 {
     const arch *a = s->arch;
     int32_t heads[MODEL_MAX_LAYERS], kv[MODEL_MAX_LAYERS], first = 0;
+    const bool may_rest = a->layers && a->layers->states && !(a->forms & FORM_BESIDE);
     attention_shape shape = {0};
     char key[96];
     TRY(read_each(s, g, "attention.head_count", 1024, -1, heads, err));
@@ -162,8 +163,10 @@ static drey_status read_heads(model_shape *s, const gguf *g, drey_error *err)
         shape.n_heads = heads[i];
         shape.n_heads_kv = kv[i];
         s->layer[i].attention = LAYER_ATTENDS_NOT;
-        if (a->layers && (heads[i] == 0 || kv[i] == 0))
+        if (may_rest && (heads[i] == 0 || kv[i] == 0))
             continue;
+        if (heads[i] < 1)
+            FAIL(err, DREY_ERR_FORMAT, "layer %d has no heads; the file is broken", i);
         if (kv[i] < 1 || kv[i] > heads[i] || heads[i] % kv[i])
             FAIL(err, DREY_ERR_FORMAT,
                  "%s is %d, which does not divide %d heads; the file is broken",
@@ -601,7 +604,7 @@ static drey_status read_experts(model_shape *s, const gguf *g, drey_error *err)
     if (e->n_ff_shared == 0)
         e->n_ff_shared = n_shared * e->n_ff;
     if (a->forms & FORM_DENSE_BESIDE)
-        e->n_ff_shared = s->layer[shape_first_mixture(s)].n_ff;
+        e->n_ff_shared = s->layer[min_i32(shape_first_mixture(s), s->n_layers - 1)].n_ff;
     if (e->n_ff_shared == 0 && has_block(g, shape_first_mixture(s), "ffn_up_shexp.weight"))
         e->n_ff_shared = a->forms & FORM_WEIGHED_INPUTS ? e->n_ff : s->layer[0].n_ff;
     TRY(read_groups(r, g, a, err));
@@ -687,6 +690,9 @@ static drey_status read_mtp(model_shape *s, const model_shape *of, const gguf *g
              "converted with it, or draft with something else",
              arch_key(of->arch, "nextn_predict_layers", key), n,
              mtp_head(g, block) ? "the tensor nextn.eh_proj.weight of it" : "a head for it");
+    if (!layer_attention(of, block))
+        FAIL(err, DREY_ERR_FORMAT, "the MTP block, layer %d, has no heads; the file is broken",
+             block);
     *s = *of;
     s->layer[0] = of->layer[block];
     s->layer[0].experts = has_block(g, block, "ffn_gate_inp.weight");

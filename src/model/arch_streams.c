@@ -36,9 +36,8 @@ static drey_status read_choice(model_shape *s, const gguf *g, drey_error *err)
     if (!gguf_find_key(g, arch_key(s->arch, "attention.indexer.top_k", key)))
         return DREY_OK;
     TRY(read_one(g, s->arch, "attention.indexer.top_k", 1, 1 << 30, &n_chosen, err));
-    if (ratios && (ratios->n_items == 0 || !gguf_key_is(ratios, GGUF_WANT_NUMBER)) &&
-        ratios->kind != GGUF_ARRAY)
-        FAIL(err, DREY_ERR_FORMAT, "%s has to be numbers; the file is broken",
+    if (ratios && !gguf_is_int_array(ratios) && !gguf_key_is(ratios, GGUF_WANT_INT))
+        FAIL(err, DREY_ERR_FORMAT, "%s has to be whole numbers; the file is broken",
              arch_key(s->arch, "attention.compress_ratios", key));
     const int64_t n = block_positions(ratios);
     if (n < 0 || n > n_chosen)

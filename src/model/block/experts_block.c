@@ -167,7 +167,7 @@ static drey_status bind_shared(binder *b, layer_layout *y)
     const model_shape *s = &b->layout->shape;
     const bool dense = shape_has_form(s, FORM_DENSE_BESIDE);
     const int64_t d = s->n_embd, n_ff = s->experts.n_ff_shared;
-    if (n_ff == 0)
+    if (n_ff == 0 && !dense)
         return DREY_OK;
     if (block_has_gate(b))
         TRY(bind_matrix(b, dense ? "ffn_gate.weight" : "ffn_gate_shexp.weight", n_ff, d,
@@ -364,8 +364,7 @@ static void step_guess_norm(model_pass *p, int32_t from, int32_t to, int32_t thr
 }
 
 /* The next layer's router, on the rows as they are before this layer's experts; of several parts on
- * what this layer's router was given. What this layer's
- * own router was given and has said is no longer needed. */
+ * what this layer's router was given. What that one was given and has said is no longer needed. */
 static void route_next(model_pass *p)
 {
     workspace *ws = p->r->ws;

@@ -124,12 +124,12 @@ void ngram_rows(const model_pass *p, int32_t row, int32_t token, int64_t *out)
 {
     const ngram_shape *n = &p->r->layout->shape.ngram;
     const workspace *ws = p->r->ws;
+    assert(row >= 0); /* passes of such models are not stopped, and no row is deferred */
     const int32_t group = ws->group[row], n_each = n->n_heads / (n->n_tokens - 1);
     const text_cache *cache = p->groups[group].cache;
     uint64_t mixed = (uint64_t)token * n->factor[0];
     int32_t position = cache_end(cache) + ws->pending[row];
     bool ended = false;
-    assert(row >= 0); /* passes of such models are not stopped, and no row is deferred */
     for (int32_t i = 1, head = 0; i < n->n_tokens; i++) {
         position = ended ? -1 : recurrent_before(cache, position);
         const int32_t before = token_at(p, group, position);

@@ -403,3 +403,52 @@ TEST(says_what_is_missing)
     drey_error err;
     assert_int_not_equal(drey_missing("/nowhere/at/all.gguf", note, &c, &err), DREY_OK);
 }
+
+/* ---- Layers ---- */
+
+static toy_options toy_named(const char *name)
+{
+    toy_options toy;
+    for (int i = 0; strcmp(logit_toy(i, &toy), name) != 0; i++)
+        assert_true(i < N_LOGIT_TOYS - 1);
+    return toy;
+}
+
+/* Sets the number of a key that the toy has. */
+static void refused_number(const char *name, const char *key, uint32_t number, const char *says)
+{
+    toy_options toy = toy_named(name);
+    gguf_writer w = {0};
+    drey_model *m = NULL;
+    size_t at = 0;
+    toy_build(&w, &toy, 0);
+    while (memcmp(w.bytes + at, key, strlen(key)) != 0)
+        assert_true(++at + strlen(key) < w.n);
+    writer_patch_u32(&w, at + strlen(key) + 4, number); /* after its kind */
+    assert_true(writer_save(&w, temp_path("model.gguf")));
+    writer_free(&w);
+    REFUSED(DREY_ERR_FORMAT, says, drey_model_open, &m, temp_path("model.gguf"));
+}
+
+/* A layer without heads has a state instead, where the architecture knows such layers. */
+TEST(layers_without_heads)
+{
+    static const char kv[] = "attention.head_count_kv";
+    refused_number("toy-gemma4-embeddings", kv, 0, "head_count_kv is 0, which does not divide 4");
+    refused_number("toy-falcon-h1", kv, 0, "head_count_kv is 0, which does not divide 4");
+    refused_number("toy-deepseek2", kv, 0, "head_count_kv is 0, which does not divide 4");
+}
+
+TEST(positions_of_blocks_are_whole_numbers)
+{
+    toy_options toy = toy_named("toy-glm-dsa");
+    toy_key keys[16] = {{"attention.compress_ratios", GGUF_ARRAY, 0, "f32 4 4 4"}};
+    drey_error err;
+    for (int32_t i = 0; toy.keys[i].suffix; i++) {
+        assert_true(i < 14);
+        keys[i + 1] = toy.keys[i];
+    }
+    toy.keys = keys;
+    assert_int_equal(open_toy(&toy, &err), DREY_ERR_FORMAT);
+    assert_non_null(strstr(err.message, "attention.compress_ratios has to be whole numbers"));
+}
