@@ -595,6 +595,8 @@ static drey_status read_experts(model_shape *s, const gguf *g, drey_error *err)
         FAIL(err, DREY_ERR_FORMAT, "%s says that a token uses %d of %d experts; the file is broken",
              arch_key(a, "expert_used_count", key), r->n_used, r->n_experts);
     TRY(read_mixtures(s, g, err));
+    if (shape_expert_layers(s) == 0)
+        return DREY_OK;
     TRY(read_count(g, a, "expert_feed_forward_length", 1 << 20, &e->n_ff, err));
     TRY(read_count(g, a, "expert_shared_feed_forward_length", 1 << 20, &e->n_ff_shared, err));
     if (a->keys & KEYS_MAMBA)

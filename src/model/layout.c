@@ -22,7 +22,7 @@ static bool has_head_bias(const model_shape *s, const gguf *g)
 
 static size_t n_expert_layers(const model_shape *s)
 {
-    return s->experts.router.n_experts > 0 ? (size_t)s->n_layers : 0;
+    return shape_expert_layers(s) > 0 ? (size_t)s->n_layers : 0;
 }
 
 /* ---- Binding ---- */
