@@ -81,7 +81,7 @@ static drey_status check_choices(const choice *c, drey_error *err)
          NULL},
         {!o->target, "no target model was given", NULL, NULL},
         {o->draft ? !may_take_model : takes_model,
-         "a draft model and the drafter \"model\" or \"eagle\" go together", NULL, NULL},
+         "a draft model and the drafter \"model\", \"eagle\" or \"mtp\" go together", NULL, NULL},
         {o->heads && !(kind && kind->file_ending),
          "a file of heads and the drafter \"medusa\" go together", NULL, NULL},
         {c->policy == DREY_POLICY_DRAFT && !o->draft,
@@ -192,8 +192,7 @@ static drey_status check_ranks(const choice *c, drey_error *err)
          "a model with an encoder cannot be divided between ranks", NULL, "; use one rank"},
         {shape_is_tied(&o->target->shape),
          "a model whose layers share keys and values, or have embeddings of their tokens, cannot "
-         "be "
-         "divided between ranks",
+         "be divided between ranks",
          NULL, "; use one rank"},
         {o->prefixes && o->prefixes->memory_bytes > 0, "prefixes cannot be kept with several ranks",
          NULL, "; leave them out"},

@@ -166,6 +166,13 @@ const char *arch_name(size_t i);
 /* "ARCH.suffix" in out, which is returned. */
 const char *arch_key(const arch *a, const char *suffix, char out[96]);
 
+/* Reads a count that has to be there, from low to high. */
+drey_status arch_require_count(const gguf *g, const arch *a, const char *suffix, int64_t low,
+                               int64_t high, int32_t *out, drey_error *err);
+/* The same for one that may be missing, and is 0 then. */
+drey_status arch_read_count(const gguf *g, const arch *a, const char *suffix, int64_t high,
+                            int32_t *out, drey_error *err);
+
 /* Rotary position embedding with its scaling (rope.c). */
 typedef struct rope_shape {
     double base;

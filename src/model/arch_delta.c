@@ -4,16 +4,6 @@
 #include "kernel/delta.h"
 #include "model/arch.h"
 
-static drey_status read_one(const gguf *g, const arch *a, const char *suffix, int64_t low,
-                            int64_t high, int32_t *out, drey_error *err)
-{
-    char key[96];
-    int64_t value;
-    TRY(gguf_require_int(g, arch_key(a, suffix, key), low, high, &value, err));
-    *out = (int32_t)value;
-    return DREY_OK;
-}
-
 /* Marks the layers without attention: those of a list, or all but the last of every so many. */
 static drey_status mark_layers(model_shape *s, const gguf *g, drey_error *err)
 {
@@ -52,11 +42,11 @@ drey_status arch_read_delta(model_shape *s, const gguf *g, drey_error *err)
     int32_t kernel, inner;
     if (!(s->arch->keys & (KEYS_DELTA | KEYS_MAMBA)))
         return DREY_OK;
-    TRY(read_one(g, s->arch, "ssm.conv_kernel", 2, DELTA_MOST_TAPS, &kernel, err));
-    TRY(read_one(g, s->arch, "ssm.state_size", 1, DELTA_MOST_DIM, &r->head_dim, err));
-    TRY(read_one(g, s->arch, "ssm.group_count", 1, 1024, &r->n_k_heads, err));
-    TRY(read_one(g, s->arch, "ssm.time_step_rank", 1, 1024, &r->n_v_heads, err));
-    TRY(read_one(g, s->arch, "ssm.inner_size", 1, 1 << 20, &inner, err));
+    TRY(arch_require_count(g, s->arch, "ssm.conv_kernel", 2, DELTA_MOST_TAPS, &kernel, err));
+    TRY(arch_require_count(g, s->arch, "ssm.state_size", 1, DELTA_MOST_DIM, &r->head_dim, err));
+    TRY(arch_require_count(g, s->arch, "ssm.group_count", 1, 1024, &r->n_k_heads, err));
+    TRY(arch_require_count(g, s->arch, "ssm.time_step_rank", 1, 1024, &r->n_v_heads, err));
+    TRY(arch_require_count(g, s->arch, "ssm.inner_size", 1, 1 << 20, &inner, err));
     r->n_taps = kernel - 1;
     if (s->arch->keys & KEYS_MAMBA)
         return check_groups(r, inner, err);

@@ -3,17 +3,6 @@
 #include "gguf/gguf.h"
 #include "model/arch.h"
 
-static drey_status read_one(const gguf *g, const arch *a, const char *suffix, int64_t high,
-                            int32_t *out, drey_error *err)
-{
-    char key[96];
-    int64_t value = gguf_int(g, arch_key(a, suffix, key), 0);
-    if (value < 0 || value > high)
-        FAIL(err, DREY_ERR_FORMAT, "%s is %lld; the file is broken", key, (long long)value);
-    *out = (int32_t)value;
-    return DREY_OK;
-}
-
 /* The last layers read what the last layer of their kind before them has stored. */
 static drey_status share_stores(model_shape *s, int32_t n_shared, drey_error *err)
 {
@@ -61,8 +50,8 @@ drey_status arch_read_per_layer(model_shape *s, const gguf *g, drey_error *err)
     int32_t n_shared, width;
     if (!(s->arch->keys & KEYS_PER_LAYER))
         return DREY_OK;
-    TRY(read_one(g, s->arch, "attention.shared_kv_layers", s->n_layers - 1, &n_shared, err));
-    TRY(read_one(g, s->arch, "embedding_length_per_layer_input", 1 << 14, &width, err));
+    TRY(arch_read_count(g, s->arch, "attention.shared_kv_layers", s->n_layers - 1, &n_shared, err));
+    TRY(arch_read_count(g, s->arch, "embedding_length_per_layer_input", 1 << 14, &width, err));
     TRY(share_stores(s, n_shared, err));
     return width > 0 ? read_table(s, g, width, err) : DREY_OK;
 }

@@ -29,9 +29,18 @@ static drey_status read_number(const gguf *g, const arch *a, const char *suffix,
     return DREY_OK;
 }
 
-/* A count that may be missing: 0. */
-static drey_status read_count(const gguf *g, const arch *a, const char *suffix, int64_t high,
-                              int32_t *out, drey_error *err)
+drey_status arch_require_count(const gguf *g, const arch *a, const char *suffix, int64_t low,
+                               int64_t high, int32_t *out, drey_error *err)
+{
+    char key[96];
+    int64_t value;
+    TRY(gguf_require_int(g, arch_key(a, suffix, key), low, high, &value, err));
+    *out = (int32_t)value;
+    return DREY_OK;
+}
+
+drey_status arch_read_count(const gguf *g, const arch *a, const char *suffix, int64_t high,
+                            int32_t *out, drey_error *err)
 {
     char key[96];
     int64_t value = gguf_int(g, arch_key(a, suffix, key), 0);
@@ -292,7 +301,7 @@ static drey_status read_attention(model_shape *s, const gguf *g, drey_error *err
     const bool still_all =
         a->keys & KEYS_MAMBA && !gguf_bool(g, arch_key(a, "rope.scaling.finetuned", key), true);
     if (a->forms & FORM_DENSE_ROTATED)
-        TRY(read_count(g, a, "leading_dense_block_count", s->n_layers, &n_rotated, err));
+        TRY(arch_read_count(g, a, "leading_dense_block_count", s->n_layers, &n_rotated, err));
     if (l.any) {
         TRY(read_width(g, a, "attention.key_length_swa", 0, &local_k, err));
         TRY(read_width(g, a, "attention.value_length_swa", 0, &local_v, err));
@@ -469,7 +478,7 @@ static drey_status read_temperature(model_shape *s, const gguf *g, drey_error *e
     TRY(read_number(g, a, "attention.temperature_scale", chunked ? 0.1f : 0, &s->temperature.scale,
                     err));
     for (int32_t i = 0; i < 2 && s->temperature.length == 0; i++)
-        TRY(read_count(g, a, lengths[i], 1 << 30, &s->temperature.length, err));
+        TRY(arch_read_count(g, a, lengths[i], 1 << 30, &s->temperature.length, err));
     if (chunked && s->temperature.length == 0)
         s->temperature.length = a->local.window;
     if (s->temperature.scale > 0 && s->temperature.length == 0)
@@ -524,8 +533,8 @@ static drey_status read_tapped_vocabulary(model_shape *s, const gguf *g, drey_er
 
 static drey_status read_groups(router_shape *r, const gguf *g, const arch *a, drey_error *err)
 {
-    TRY(read_count(g, a, "expert_group_count", 64, &r->n_groups, err));
-    TRY(read_count(g, a, "expert_group_used_count", 64, &r->n_choices, err));
+    TRY(arch_read_count(g, a, "expert_group_count", 64, &r->n_groups, err));
+    TRY(arch_read_count(g, a, "expert_group_used_count", 64, &r->n_choices, err));
     r->n_groups = max_i32(r->n_groups, 1);
     if (r->n_groups == 1)
         return DREY_OK;
@@ -562,8 +571,8 @@ static drey_status read_mixtures(model_shape *s, const gguf *g, drey_error *err)
     const arch *a = s->arch;
     int32_t n_dense, step;
     char key[96];
-    TRY(read_count(g, a, "leading_dense_block_count", s->n_layers, &n_dense, err));
-    TRY(read_count(g, a, "interleave_moe_layer_step", MODEL_MAX_LAYERS, &step, err));
+    TRY(arch_read_count(g, a, "leading_dense_block_count", s->n_layers, &n_dense, err));
+    TRY(arch_read_count(g, a, "interleave_moe_layer_step", MODEL_MAX_LAYERS, &step, err));
     const bool stated = gguf_find_key(g, arch_key(a, "leading_dense_block_count", key));
     for (int32_t i = n_dense; i < s->n_layers; i++)
         s->layer[i].experts = a->experts.by_router && !stated
@@ -581,8 +590,8 @@ static drey_status read_experts(model_shape *s, const gguf *g, drey_error *err)
     char key[96];
     if (!(a->keys & KEYS_EXPERTS))
         return DREY_OK;
-    TRY(read_count(g, a, "expert_count", 1 << 12, &r->n_experts, err));
-    TRY(read_count(g, a, "expert_used_count", ROUTER_MOST, &r->n_used, err));
+    TRY(arch_read_count(g, a, "expert_count", 1 << 12, &r->n_experts, err));
+    TRY(arch_read_count(g, a, "expert_used_count", ROUTER_MOST, &r->n_used, err));
     if (r->n_experts == 0 && r->n_used == 0)
         return DREY_OK;
     if (r->n_experts == 0)
@@ -597,12 +606,12 @@ static drey_status read_experts(model_shape *s, const gguf *g, drey_error *err)
     TRY(read_mixtures(s, g, err));
     if (shape_expert_layers(s) == 0)
         return DREY_OK;
-    TRY(read_count(g, a, "expert_feed_forward_length", 1 << 20, &e->n_ff, err));
-    TRY(read_count(g, a, "expert_shared_feed_forward_length", 1 << 20, &e->n_ff_shared, err));
+    TRY(arch_read_count(g, a, "expert_feed_forward_length", 1 << 20, &e->n_ff, err));
+    TRY(arch_read_count(g, a, "expert_shared_feed_forward_length", 1 << 20, &e->n_ff_shared, err));
     if (a->keys & KEYS_MAMBA)
-        TRY(read_count(g, a, "moe_latent_size", 1 << 17, &e->n_latent, err));
+        TRY(arch_read_count(g, a, "moe_latent_size", 1 << 17, &e->n_latent, err));
     e->n_ff = e->n_ff > 0 ? e->n_ff : s->layer[0].n_ff;
-    TRY(read_count(g, a, "expert_shared_count", 64, &n_shared, err));
+    TRY(arch_read_count(g, a, "expert_shared_count", 64, &n_shared, err));
     if (e->n_ff_shared == 0)
         e->n_ff_shared = n_shared * e->n_ff;
     if (a->forms & FORM_DENSE_BESIDE)

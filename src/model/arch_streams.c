@@ -7,16 +7,6 @@
 /* Rows before a row that a convolution may see: a block of a state's (state/recurrent.h). */
 enum { RECURRENT_ROWS_BEFORE = 15 };
 
-static drey_status read_one(const gguf *g, const arch *a, const char *suffix, int64_t low,
-                            int64_t high, int32_t *out, drey_error *err)
-{
-    char key[96];
-    int64_t value;
-    TRY(gguf_require_int(g, arch_key(a, suffix, key), low, high, &value, err));
-    *out = (int32_t)value;
-    return DREY_OK;
-}
-
 /* Returns the most positions of a block, over all layers; 0: the file does not say. */
 static int64_t block_positions(const gguf_key *ratios)
 {
@@ -35,7 +25,7 @@ static drey_status read_choice(model_shape *s, const gguf *g, drey_error *err)
     const gguf_key *ratios = gguf_find_key(g, arch_key(s->arch, "attention.compress_ratios", key));
     if (!gguf_find_key(g, arch_key(s->arch, "attention.indexer.top_k", key)))
         return DREY_OK;
-    TRY(read_one(g, s->arch, "attention.indexer.top_k", 1, 1 << 30, &n_chosen, err));
+    TRY(arch_require_count(g, s->arch, "attention.indexer.top_k", 1, 1 << 30, &n_chosen, err));
     if (ratios && !gguf_is_int_array(ratios) && !gguf_key_is(ratios, GGUF_WANT_INT))
         FAIL(err, DREY_ERR_FORMAT, "%s has to be whole numbers; the file is broken",
              arch_key(s->arch, "attention.compress_ratios", key));
@@ -105,13 +95,14 @@ static drey_status read_ngrams(model_shape *s, const gguf *g, drey_error *err)
         FAIL(err, DREY_ERR_UNSUPPORTED, "key %s names %d layers, where drey computes one", name,
              (int)layers->n_items);
     TRY(read_list(s, g, "ple.layers", 1, 0, s->n_layers - 1, &layer, err));
-    TRY(read_one(g, s->arch, "ple.ngram_size", 2, NGRAM_TOKENS, &n->n_tokens, err));
-    TRY(read_one(g, s->arch, "ple.heads_per_ngram", 1, NGRAM_HEADS / (n->n_tokens - 1), &n_each,
-                 err));
-    TRY(read_one(g, s->arch, "ple.conv_kernel", 2, 1 + RECURRENT_ROWS_BEFORE / n->n_tokens, &kernel,
-                 err));
-    TRY(read_one(g, s->arch, "ple.eos_token_id", 0, INT32_MAX, &n->end_id, err));
-    TRY(read_one(g, s->arch, "embedding_length_per_layer_input", 1, 1 << 14, &n->width, err));
+    TRY(arch_require_count(g, s->arch, "ple.ngram_size", 2, NGRAM_TOKENS, &n->n_tokens, err));
+    TRY(arch_require_count(g, s->arch, "ple.heads_per_ngram", 1, NGRAM_HEADS / (n->n_tokens - 1),
+                           &n_each, err));
+    TRY(arch_require_count(g, s->arch, "ple.conv_kernel", 2,
+                           1 + RECURRENT_ROWS_BEFORE / n->n_tokens, &kernel, err));
+    TRY(arch_require_count(g, s->arch, "ple.eos_token_id", 0, INT32_MAX, &n->end_id, err));
+    TRY(arch_require_count(g, s->arch, "embedding_length_per_layer_input", 1, 1 << 14, &n->width,
+                           err));
     n->n_heads = (n->n_tokens - 1) * n_each;
     n->layer = (int32_t)layer;
     n->dilation = n->n_tokens;
@@ -127,8 +118,9 @@ static drey_status read_ngrams(model_shape *s, const gguf *g, drey_error *err)
 drey_status arch_read_streams(model_shape *s, const gguf *g, drey_error *err)
 {
     if (s->arch->keys & KEYS_STREAMS) {
-        TRY(read_one(g, s->arch, "hyper_connection.count", 2, 16, &s->streams.n, err));
-        TRY(read_one(g, s->arch, "hyper_connection.low_rank", 1, 1 << 16, &s->streams.rank, err));
+        TRY(arch_require_count(g, s->arch, "hyper_connection.count", 2, 16, &s->streams.n, err));
+        TRY(arch_require_count(g, s->arch, "hyper_connection.low_rank", 1, 1 << 16,
+                               &s->streams.rank, err));
         if (s->n_embd > (1 << 24) / s->streams.n)
             FAIL(err, DREY_ERR_FORMAT, "%d streams of width %d are too wide; the file is broken",
                  s->streams.n, s->n_embd);

@@ -36,7 +36,8 @@ static void check(const row *rows, size_t n)
 
 TEST(what_contradicts_is_refused)
 {
-    static const char both[] = "a draft model and the drafter \"model\" or \"eagle\" go together";
+    static const char both[] =
+        "a draft model and the drafter \"model\", \"eagle\" or \"mtp\" go together";
     static const char heads[] = "a file of heads and the drafter \"medusa\" go together";
     static const char none[] = "a drafting policy needs a draft: a model, or \"lookup\"";
     static const char unknown[] =
